@@ -1,0 +1,166 @@
+"""What the YAML files say, after validation: frozen dataclasses with the place of every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from infx.config.expressions import Expression
+from infx.domain.findings import Where
+from infx.domain.point import Model, Scalar
+
+__all__ = [
+    "AxisValues",
+    "Cluster",
+    "Entry",
+    "EvaluationSpec",
+    "ExcludeRule",
+    "IncludeRule",
+    "Matrix",
+    "Recipe",
+    "Scenario",
+    "SpeculationSpec",
+    "Value",
+    "WorkloadSpec",
+]
+
+Value = Scalar | tuple[Scalar, ...] | Expression
+"""A literal, or an expression over the axes of the candidate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisValues:
+    """One axis of a scenario: distinct literals, or one expression (a derived field)."""
+
+    name: str
+    values: tuple[Scalar | tuple[int, ...], ...] | Expression
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludeRule:
+    """Candidates for which ``when`` is true are not run, for this ``reason``."""
+
+    when: Expression
+    reason: str
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncludeRule:
+    """One more candidate beside the cross product; axes that it does not name must be derived,
+    have one value in the scenario, or have a default. Exclude rules do not apply to it."""
+
+    values: Mapping[str, Value]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSpec:
+    """A throughput workload before resolution; fields as in domain.point.FixedLengths."""
+
+    isl: Value
+    osl: Value
+    requests: Value
+    warmup_requests: Value = 0
+    seed: Value = 7
+    duration_s: Value = None
+    error_share: float = 0.05
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A workload and the search space it is measured over."""
+
+    workload: WorkloadSpec
+    axes: tuple[AxisValues, ...]
+    include: tuple[IncludeRule, ...] = ()
+    exclude: tuple[ExcludeRule, ...] = ()
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSpec:
+    """One lm-eval task to run once for each server computation that differs; ``conc`` requests at
+    a time. Other fields as in domain.point.Accuracy."""
+
+    task: str
+    limit: int | None
+    shots: int = 5
+    conc: int = 4
+    seed: int = 0
+    max_tokens: int = 256
+    source: str = "generated"
+    bars: Mapping[str, float] = field(default_factory=dict)
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationSpec:
+    """How drafts are made and which golden curve gives their length under synthetic acceptance.
+
+    ``length`` maps K to the acceptance length that the golden file holds for ``thinking``; the
+    loader read it, so nothing else opens the file. ``golden`` empty means real acceptance.
+    """
+
+    method: str
+    golden: str = ""
+    thinking: str = ""
+    law: str = "min-variance"
+    lengths: Mapping[int, float] = field(default_factory=dict)
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How an engine is launched for a model on a chip (recipes/NAME.yaml)."""
+
+    name: str
+    framework: str
+    model: Model
+    hardware: tuple[str, ...]
+    options: Mapping[str, Value] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    chat_template: bool = False
+    start_limit_s: int = 300
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where jobs run (a key of configs/clusters.yaml). ``gpus_per_node`` 0: a CPU machine."""
+
+    name: str
+    executor: str
+    hardware: str
+    gpus_per_node: int = 0
+    time_limit_s: int = 3600
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A matrix entry: one model x image x engine x cluster with its scenarios."""
+
+    name: str
+    model_prefix: str
+    precision: str
+    framework: str
+    image: str
+    image_digest: str
+    recipe: Recipe
+    cluster: Cluster
+    scenarios: tuple[Scenario, ...]
+    evaluations: tuple[EvaluationSpec, ...] = ()
+    speculation: SpeculationSpec | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """All entries of one or more files; ``inputs`` maps each file read to its sha256."""
+
+    entries: tuple[Entry, ...]
+    inputs: Mapping[str, str]

@@ -1,0 +1,1 @@
+"""The words of infx as types. Imports nothing else of infx."""

@@ -1,0 +1,185 @@
+"""Every code that infx can say, with what it means and what to do. Refusals are data.
+
+The documentation's list is generated from this table, and a test holds code, table and tests to
+the same set. A code is stable: its sentence may improve, its meaning may not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CODES", "Code", "Family"]
+
+Family = Literal["config", "plan", "usage", "infra", "failed", "invalid", "engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """``meaning`` says what happened, ``action`` what the reader does next."""
+
+    name: str
+    family: Family
+    meaning: str
+    action: str
+
+
+_TABLE: dict[Family, dict[str, tuple[str, str]]] = {
+    # A file says something that cannot be.
+    "config": {
+        "file-not-found": ("the named file does not exist", "check the path"),
+        "file-unreadable": (
+            "the file cannot be read",
+            "check its permissions",
+        ),
+        "file-empty": ("the file holds no YAML document", "write at least one matrix entry"),
+        "not-utf8": ("the file is not UTF-8", "save it as UTF-8"),
+        "tab-indent": ("a tab is used for indentation", "indent with spaces"),
+        "yaml-syntax": ("the file is not YAML", "correct the syntax at the caret"),
+        "duplicate-key": ("a key stands twice in one mapping", "remove one of them"),
+        "ambiguous-scalar": (
+            "a plain value that YAML versions read differently (yes, 010, 12:30, 1_000, a date)",
+            "write true or false, a plain number, or quote it",
+        ),
+        "anchor": ("anchors, aliases and merge keys are not used", "write the value out"),
+        "unknown-key": ("a key that infx does not know here", "correct the spelling"),
+        "missing-key": ("a required key is absent", "add it"),
+        "wrong-type": ("a value of the wrong type", "write the type that is expected"),
+        "unknown-value": ("a value outside a closed vocabulary", "use one of the listed values"),
+        "out-of-range": ("a number outside its range", "use a number in the range"),
+        "repeated-value": ("a list of distinct values holds one twice", "remove the repeat"),
+        "unknown-reference": (
+            "a recipe, cluster, golden file or task that does not exist",
+            "correct the name or add the file",
+        ),
+        "golden-k-missing": ("the golden file has no length for this K", "choose a K it holds"),
+        "bad-expression": ("an expression that infx cannot read", "use the allowed operators"),
+        "unknown-name": ("an expression names something that is not an axis", "correct the name"),
+        "expression-cycle": ("expressions need each other's values", "break the cycle"),
+        "expression-failed": ("an expression has no value here", "guard it with a condition"),
+        "bad-record": ("a JSON record of infx that cannot be read", "write it again with infx"),
+    },
+    # A combination that must not be run, found before anything is spent.
+    "plan": {
+        "excluded": ("an exclude rule of the matrix applies", "nothing, or change the rule"),
+        "repeat-of": ("the same content as another candidate", "nothing"),
+        "max-num-seqs-below-conc": (
+            "the server may hold fewer requests than the client sends",
+            "raise max-num-seqs or set queueing: true",
+        ),
+        "capture-gap": (
+            "a reachable batch is wider than every capture size",
+            "add a capture size that covers it",
+        ),
+        "tp-heads": ("tp does not divide the attention heads", "choose a tp that divides them"),
+        "tp-gpus": ("tp x pp needs more accelerators than a node has", "lower tp or pp"),
+        "no-chat-template": (
+            "speculation without a chat template measures another token distribution",
+            "set chat-template in the recipe",
+        ),
+        "k-without-method": ("k > 0 without a speculation method", "add speculation or set k: 0"),
+        "mono-serves": ("how many requests a mono step can serve", "nothing"),
+        "context-too-long": ("isl + osl is over max-model-len", "raise max-model-len"),
+        "option-unknown": ("the engine has no such option", "correct the recipe"),
+        "inputs-changed": ("a file changed since the plan was saved", "plan again"),
+        "empty-plan": ("no candidate is left to run", "read the ledger: infx plan --ledger"),
+        "bar-missing": ("an evaluation without a bar judges nothing", "add bars to the evaluation"),
+    },
+    "usage": {
+        "bad-option": ("an option or argument that cannot be", "see --help"),
+        "unknown-run": ("no run of that name in the store", "list them with infx status"),
+        "unknown-point": ("no point of that name in the run", "list them with infx status RUN"),
+        "run-active": ("another infx process drives this run", "wait, or end that process"),
+        "not-artifacts": ("the folder holds no aiperf export", "name an aiperf artifact folder"),
+        "interrupted": ("stopped by the user", "continue with infx resume"),
+    },
+    "infra": {
+        "disk-full": ("no space is left where results go", "free space, then infx resume"),
+        "results-unwritable": ("the results folder cannot be written", "check its permissions"),
+        "store-corrupt": ("the store cannot be read", "move it away and run infx gather"),
+        "store-busy": ("another process holds the store's lock", "try again"),
+        "harness-missing": ("aiperf or lm-eval is not installed", "install infx[bench]"),
+        "harness-version": (
+            "aiperf or lm-eval is not the planned version",
+            "install the pinned one",
+        ),
+        "launch-failed": ("the job could not be started", "read the error, then infx resume"),
+        "job-lost": ("the job ended without its record", "infx resume runs it again"),
+    },
+    # A point without a measurement.
+    "failed": {
+        "port-busy": ("the server's port is taken", "end the process that holds it"),
+        "server-exited": ("the server ended before it was ready", "read the server log"),
+        "server-hung": ("no progress until the deadline", "read the server log"),
+        "server-died": ("the server ended while it was measured", "read the server log"),
+        "first-request": (
+            "ready, but its first request failed",
+            "read the server log",
+        ),
+        "wrong-server": (
+            "another program answers on the port",
+            "end it, or free the port",
+        ),
+        "wrong-model": ("the server serves another model id", "correct the recipe"),
+        "acceptance-mode": (
+            "the running server's acceptance is not what the plan needs (synthetic or real)",
+            "check the recipe and the engine's flags",
+        ),
+        "client-failed": ("aiperf ended without a result", "read aiperf's log"),
+        "client-hung": ("aiperf passed its time limit", "read aiperf's log"),
+        "evaluation-failed": ("lm-eval ended without a score", "read lm-eval's log"),
+        "evaluation-hung": ("lm-eval passed its time limit", "read lm-eval's log"),
+        "time-limit": ("the job passed its time limit", "raise the limit"),
+        "internal": ("a fault of infx itself", "report it with the traceback in the job's log"),
+    },
+    # A measurement that may not enter a frontier.
+    "invalid": {
+        "no-export": ("aiperf's summary is missing", "run it again in a fresh folder"),
+        "truncated-export": ("an export ends in the middle", "run it again"),
+        "stale-export": ("the export is of an earlier run", "run it again in a fresh folder"),
+        "interrupted-run": ("aiperf was interrupted", "run it again"),
+        "incomplete-run": ("aiperf says that the run is incomplete", "run it again"),
+        "no-requests": ("no request succeeded", "read the errors"),
+        "no-tokens": ("no token was generated", "read the server log"),
+        "errors": ("too many requests failed", "read the errors by category"),
+        "cancelled-in-flight": ("too many requests were cut at the end", "lengthen it"),
+        "requests-missing": ("fewer requests ran than were asked", "read aiperf's log"),
+        "osl-mismatch": (
+            "outputs are not as long as asked",
+            "check ignore_eos and the limit",
+        ),
+        "concurrency-off": ("the observed concurrency is not the asked one", "lengthen the run"),
+        "acceptance-off": (
+            "the realised acceptance length is off",
+            "check the engine",
+        ),
+        "mono-coverage": ("mono served too few of its eligible steps", "read the refusals"),
+        "preemption-storm": (
+            "the cache is too small for the load",
+            "raise it or lower max-num-seqs",
+        ),
+        "config-differs": ("the running server is not configured as planned", "check the recipe"),
+        "clock-skew": ("the export's times are impossible", "check the clocks"),
+        "unsafe-scenario": ("the scenario ran with a safety override", "run it as published"),
+        "not-a-number": ("a metric is not a finite number", "read the export"),
+    },
+    # The engine's refusals (infx's own engine).
+    "engine": {
+        "mono-not-built": ("this build of the engine has no mono kernels", "set mono: off"),
+        "unsupported-tp": ("this build of the engine serves tp 1 only", "set tp: 1"),
+        "unsupported-dtype": ("a cache or weight type that this build lacks", "use fp32"),
+        "unsupported-method": ("a speculation method that this build lacks", "use eagle3"),
+        "unsupported-field": ("a known request field that the engine does not serve", "remove it"),
+        "bad-request": ("a request field with an impossible value", "correct the field"),
+        "context-length-exceeded": ("prompt and output are over the context", "shorten them"),
+        "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),
+        "draining": ("the engine is shutting down", "use another server"),
+        "too-little-memory": ("the cache does not fit", "lower num-blocks"),
+    },
+}
+
+CODES: dict[str, Code] = {
+    name: Code(name, family, meaning, action)
+    for family, rows in _TABLE.items()
+    for name, (meaning, action) in rows.items()
+}

@@ -1,0 +1,81 @@
+"""A plan: the ledger of every candidate, the points to run, the jobs that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from infx.domain.findings import Finding, Where
+from infx.domain.identity import content_id
+from infx.domain.point import Arm, Point
+
+__all__ = ["Candidate", "Cost", "Disposition", "Job", "Plan"]
+
+Disposition = Literal["run", "reused", "excluded", "duplicate", "deferred"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One element of a cross product and what became of it.
+
+    ``rule`` names what decided (an exclude rule's reason, a refusal's code, the point it repeats);
+    ``where`` is the line of that rule. ``values`` holds the axes that the scenario varies.
+    """
+
+    entry: str
+    scenario: int
+    values: Mapping[str, object]
+    disposition: Disposition
+    point_id: str = ""
+    rule: str = ""
+    sentence: str = ""
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What an executor runs: one arm (one engine start) and the points measured on it."""
+
+    job_id: str
+    name: str
+    arm: Arm
+    points: tuple[Point, ...]
+    cluster: str
+    time_limit_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """An estimate before anything is spent."""
+
+    jobs: int
+    points: int
+    wall_s: float
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a sweep needs, and why it is that.
+
+    ``inputs`` maps each file read to its sha256: a sweep of a saved plan refuses when one changed.
+    ``counts`` holds the number of candidates for each disposition and ``candidates`` their total;
+    ``ledger`` lists them (excluded ones are listed up to a cap, never uncounted).
+    """
+
+    schema_version: str = "1"
+    inputs: Mapping[str, str]
+    candidates: int
+    counts: Mapping[str, int]
+    ledger: tuple[Candidate, ...]
+    points: tuple[Point, ...]
+    jobs: tuple[Job, ...]
+    findings: tuple[Finding, ...] = ()
+    cost: Cost
+    excluded_by: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def plan_id(self) -> str:
+        """Identity of the work: the jobs with their points."""
+        return content_id([[job.job_id, [p.point_id for p in job.points]] for job in self.jobs])

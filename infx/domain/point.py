@@ -1,0 +1,184 @@
+"""A point: an arm at one concurrency of one workload. The unit of identity, status and plotting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from infx.domain.acceptance import Acceptance
+from infx.domain.axes import AXES, Axes, is_load, kebab
+from infx.domain.identity import content_id
+
+__all__ = ["Accuracy", "Arm", "FixedLengths", "Harness", "Model", "Point", "Workload", "short"]
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The weights under test.
+
+    ``name`` is the served model id; ``prefix`` the family that bars are keyed by; ``weights`` says
+    where they come from (``package:<module>/<file>``, ``random:<seed>``, ``hf:<repo>`` or a path);
+    ``tokenizer`` likewise (``gguf``, ``engine``, a folder or a hub id). ``heads`` and ``kv_heads``
+    are 0 when unknown.
+    """
+
+    name: str
+    prefix: str
+    precision: str
+    weights: str
+    revision: str = ""
+    tokenizer: str = "engine"
+    heads: int = 0
+    kv_heads: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedLengths:
+    """A throughput workload: ``requests`` of ``isl`` random input and ``osl`` output tokens.
+
+    ``requests`` counts profiled requests; ``warmup_requests`` come before and never count.
+    ``error_share`` is the largest share of failed requests that still gives a valid point.
+    """
+
+    kind: Literal["fixed-lengths"] = "fixed-lengths"
+    isl: int
+    osl: int
+    requests: int
+    warmup_requests: int = 0
+    seed: int = 7
+    duration_s: int | None = None
+    error_share: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """An evaluation workload: one lm-eval task.
+
+    ``limit`` is the number of questions (None: all); ``bars`` maps a filter to the least score;
+    ``source`` is where the questions come from (``generated``, a path, or ``hub``).
+    """
+
+    kind: Literal["accuracy"] = "accuracy"
+    task: str
+    limit: int | None = None
+    shots: int = 5
+    seed: int = 0
+    max_tokens: int = 256
+    source: str = "generated"
+    bars: Mapping[str, float] = field(default_factory=dict)
+
+
+Workload = FixedLengths | Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """Versions of the programs that make the numbers; part of a point's identity."""
+
+    aiperf: str = "0.13.0"
+    lm_eval: str = "0.4.13"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A server configuration: what one engine start is given.
+
+    ``axes.conc`` is 0 here: a server does not know its load. ``image`` names the engine build
+    (``pypi:xllamacpp==…`` or a container image with its digest). ``options`` are the engine options
+    that the recipe sets, by their names in the recipe; ``env`` likewise.
+    """
+
+    framework: str
+    image: str
+    image_digest: str
+    recipe: str
+    model: Model
+    cluster: str
+    hardware: str
+    axes: Axes
+    acceptance: Acceptance
+    method: str = "none"
+    options: Mapping[str, Scalar | tuple[Scalar, ...]] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    start_limit_s: int = 300
+
+    @property
+    def arm_id(self) -> str:
+        """Identity of the server configuration (64 hex digits)."""
+        return content_id(self.identity())
+
+    def identity(self) -> dict[str, Any]:
+        """Return the allow-listed content: no ports, paths, recipe names, job ids or limits."""
+        axes = {name: value for name, value in asdict(self.axes).items() if not is_load(name)}
+        return {
+            "framework": self.framework,
+            "image": self.image_digest or self.image,
+            "model": [
+                self.model.name,
+                self.model.precision,
+                self.model.weights,
+                self.model.revision,
+            ],
+            "hardware": self.hardware,
+            "axes": axes,
+            "acceptance": self.acceptance,
+            "method": self.method,
+            "options": self.options,
+            "env": self.env,
+        }
+
+    def computation(self) -> dict[str, Any]:
+        """Return what decides the answers: the identity less capacity and acceptance."""
+        kept = {
+            name: getattr(self.axes, name)
+            for name, axis in AXES.items()
+            if axis.metadata["kind"] == "computation"
+        }
+        content = self.identity() | {"axes": kept}
+        content.pop("acceptance")
+        return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One measurement to make: ``mode`` is throughput or evaluation, never both.
+
+    ``expressions`` maps each field that follows the concurrency to its text; ``entry`` and ``name``
+    are for people; the three identities are for machines.
+    """
+
+    point_id: str
+    curve_id: str
+    series_id: str
+    entry: str
+    name: str
+    mode: Literal["throughput", "evaluation"]
+    conc: int
+    queueing: bool
+    arm: Arm
+    workload: Workload
+    harness: Harness = Harness()
+    expressions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Short unique name: the readable part and eight digits of the identity."""
+        return f"{self.name}-{short(self.point_id)}"
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators the arm occupies (at least 1: a CPU machine counts as one)."""
+        return self.arm.axes.tp * self.arm.axes.pp
+
+
+def short(identity: str) -> str:
+    """Return the first eight digits of an identity."""
+    return identity[:8]
+
+
+def axis_text(name: str, value: object) -> str:
+    """Return ``max-num-seqs=8``: an axis and its value for people."""
+    return f"{kebab(name)}={value}"

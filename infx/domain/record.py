@@ -1,0 +1,183 @@
+"""The typed record that travels from the job to the report: point.json.
+
+A field is added here once and travels by itself: the job writes it, the store keeps it, analysis
+and report read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infx.domain.findings import Finding
+from infx.domain.point import Point
+from infx.domain.status import Status
+
+__all__ = [
+    "Attempt",
+    "Distribution",
+    "EngineCounters",
+    "FilterScore",
+    "Measurement",
+    "PointRecord",
+    "Provenance",
+    "RequestAccounting",
+    "Score",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """A per-request metric over ``n`` requests, in the unit that the field's name carries."""
+
+    n: int
+    mean: float
+    std: float
+    p50: float
+    p75: float
+    p90: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAccounting:
+    """Where every request went. ``profiled`` = ok + errors; warm-up never counts.
+
+    ``cancelled`` were cut in flight at the end of a timed run: aiperf tells only its log.
+    """
+
+    total: int
+    warmup: int
+    ok: int
+    errors: int
+    cancelled: int
+    errors_by_category: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCounters:
+    """Read from the running engine over the measured window; None where it does not tell.
+
+    ``acceptance_length`` is the realised mean (tokens a verify step, before truncation) over
+    ``verify_steps``; ``preemptions`` the count in the window; ``mono_coverage`` mono steps over
+    eligible ones and ``mono_share`` over all decode steps (0 … 1).
+    """
+
+    acceptance_length: float | None = None
+    verify_steps: int | None = None
+    preemptions: int | None = None
+    peak_running: float | None = None
+    peak_waiting: float | None = None
+    kv_cache_usage_peak: float | None = None
+    prefix_cache_hit_share: float | None = None
+    mono_coverage: float | None = None
+    mono_share: float | None = None
+    refusals: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The figures of one throughput point.
+
+    Latencies in ms; interactivity in tokens/s a user: ``interactivity_tok_s.p90`` is
+    1000 / p90(ITL), the slow tail, and ``e2e_interactivity_tok_s.p90`` is 1 / p90(E2EL_i / OSL_i)
+    (InferenceX's North Star). Throughput in tokens/s divided by accelerators.
+    """
+
+    window_s: float
+    requests: RequestAccounting
+    observed_conc: float
+    isl: Distribution
+    osl: Distribution
+    ttft_ms: Distribution
+    itl_ms: Distribution
+    e2el_ms: Distribution
+    interactivity_tok_s: Distribution
+    e2e_interactivity_tok_s: Distribution
+    qps: float
+    tput_tok_s_gpu: float
+    output_tput_tok_s_gpu: float
+    input_tput_tok_s_gpu: float
+    osl_mismatches: int
+    engine: EngineCounters = EngineCounters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterScore:
+    """One filter of a task: the share of right answers (0 … 1), its standard error, its bar."""
+
+    score: float
+    stderr: float
+    bar: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What lm-eval found for one task.
+
+    ``questions_hash`` is the sha256 of the requests as sent: equal hashes, same questions.
+    ``empty`` counts answers without text (they score 0 without a word from the harness).
+    """
+
+    task: str
+    questions: int
+    limit: int | None
+    shots: int
+    filters: Mapping[str, FilterScore]
+    questions_hash: str
+    empty: int = 0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What made the number, read from the machine and from the running server.
+
+    ``server`` is the resolved configuration that the server itself reports; secrets in ``env`` are
+    redacted.
+    """
+
+    infx_version: str = ""
+    git_revision: str = ""
+    git_dirty: bool | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    host: Mapping[str, Any] = field(default_factory=dict)
+    server_argv: tuple[str, ...] = ()
+    client_argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    server: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One execution of a job. Times are seconds since the epoch, UTC."""
+
+    run_id: str
+    job_id: str
+    number: int
+    unique_name: str = ""
+    scheduler_id: str = ""
+    started_s: float = 0.0
+    ended_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRecord:
+    """point.json: the point, what became of it, its figures and its evidence.
+
+    ``artifacts`` maps a name (``aiperf``, ``lm-eval``, ``server-log``) to a path relative to the
+    run's folder. A throughput point carries ``measurement``, an evaluation ``score``.
+    """
+
+    schema_version: str = "1"
+    point: Point
+    status: Status
+    attempt: Attempt
+    findings: tuple[Finding, ...] = ()
+    measurement: Measurement | None = None
+    score: Score | None = None
+    provenance: Provenance = Provenance()
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    phases_s: Mapping[str, float] = field(default_factory=dict)
