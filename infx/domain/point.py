@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, Axes, is_load, kebab
@@ -35,8 +35,19 @@ class Model:
     kv_heads: int = 0
 
 
+class Load:
+    """The kinds of workload, told apart in JSON by ``kind``: `infx.domain.serial` reads them."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def kinds() -> Mapping[str, type]:
+        """Return the class of each ``kind``."""
+        return {"fixed-lengths": FixedLengths, "accuracy": Accuracy}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedLengths:
+class FixedLengths(Load):
     """A throughput workload: ``requests`` of ``isl`` random input and ``osl`` output tokens.
 
     ``requests`` counts profiled requests; ``warmup_requests`` come before and never count.
@@ -54,7 +65,7 @@ class FixedLengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accuracy:
+class Accuracy(Load):
     """An evaluation workload: one lm-eval task.
 
     ``limit`` is the number of questions (None: all); ``bars`` maps a filter to the least score;
@@ -71,7 +82,10 @@ class Accuracy:
     bars: Mapping[str, float] = field(default_factory=dict)
 
 
-Workload = FixedLengths | Accuracy
+if TYPE_CHECKING:
+    Workload = FixedLengths | Accuracy
+else:
+    Workload = Load  # msgspec reads no union of dataclasses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +144,11 @@ class Arm:
             "env": self.env,
         }
 
-    def computation(self) -> dict[str, Any]:
-        """Return what decides the answers: the identity less capacity and acceptance."""
+    def computation(self, capacity_options: Collection[str] = ()) -> dict[str, Any]:
+        """Return what decides the answers: the identity less capacity and acceptance.
+
+        ``capacity_options`` are the engine options that cannot change an answer.
+        """
         kept = {
             name: getattr(self.axes, name)
             for name, axis in AXES.items()
@@ -139,7 +156,8 @@ class Arm:
         }
         content = self.identity() | {"axes": kept}
         content.pop("acceptance")
-        return content
+        options = {n: v for n, v in self.options.items() if n not in capacity_options}
+        return content | {"options": options}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,6 @@ class Measurement:
     output_tput_tok_s_gpu: float
     input_tput_tok_s_gpu: float
     osl_mismatches: int
-    engine: EngineCounters = EngineCounters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +167,8 @@ class PointRecord:
     """point.json: the point, what became of it, its figures and its evidence.
 
     ``artifacts`` maps a name (``aiperf``, ``lm-eval``, ``server-log``) to a path relative to the
-    run's folder. A throughput point carries ``measurement``, an evaluation ``score``.
+    run's folder. A throughput point carries ``measurement`` (filled when it is gathered, from the
+    raw exports) and ``counters``, an evaluation ``score``.
     """
 
     schema_version: str = "1"
@@ -177,6 +177,7 @@ class PointRecord:
     attempt: Attempt
     findings: tuple[Finding, ...] = ()
     measurement: Measurement | None = None
+    counters: EngineCounters | None = None
     score: Score | None = None
     provenance: Provenance = Provenance()
     artifacts: Mapping[str, str] = field(default_factory=dict)

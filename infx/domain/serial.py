@@ -40,7 +40,15 @@ def decode(data: bytes | str, kind: type[T], *, source: str = "<json>") -> T:
     Raises ConfigError (code ``bad-record``) naming ``source`` and the path of the fault.
     """
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind, dec_hook=_tagged)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         finding = Finding("bad-record", "error", f"not a {kind.__name__}: {error}", Where(source))
         raise ConfigError([finding]) from error
+
+
+def _tagged(base: Any, value: Any) -> Any:
+    """Read ``value`` as the class that ``base.kinds()`` names for its ``kind``."""
+    kinds = base.kinds()
+    if not isinstance(value, dict) or value.get("kind") not in kinds:
+        raise ValueError(f"expected an object whose kind is one of {', '.join(kinds)}")
+    return msgspec.convert(value, kinds[value["kind"]], dec_hook=_tagged)

@@ -7,7 +7,7 @@ from typing import Literal
 
 __all__ = ["CANCELLED", "OK", "PENDING", "RUNNING", "State", "Status"]
 
-State = Literal["pending", "running", "ok", "failed", "invalid", "cancelled", "skipped"]
+State = Literal["pending", "running", "measured", "ok", "failed", "invalid", "cancelled", "skipped"]
 
 TERMINAL: frozenset[State] = frozenset({"ok", "failed", "invalid", "cancelled", "skipped"})
 
@@ -16,8 +16,8 @@ TERMINAL: frozenset[State] = frozenset({"ok", "failed", "invalid", "cancelled", 
 class Status:
     """The state of a point, with the code and first useful line of evidence when it is not ok.
 
-    ``ok`` is a measurement that passed every validity rule; ``failed`` has no measurement;
-    ``invalid`` has one that may not enter a frontier.
+    ``measured`` has its raw evidence on disk and awaits a verdict; ``ok`` passed every validity
+    rule; ``failed`` has no measurement; ``invalid`` has one that may not enter a frontier.
     """
 
     state: State

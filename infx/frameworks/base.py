@@ -30,12 +30,16 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An engine option that a recipe may set; ``kind`` is its type, ``flag`` its spelling."""
+    """An engine option that a recipe may set; ``kind`` is its type, ``flag`` its spelling.
+
+    ``capacity`` options (threads, slots, cache size) cannot change an answer, only how many fit.
+    """
 
     name: str
     kind: type
     flag: str
     about: str
+    capacity: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""Write the generated files: docs/{axes,cli,codes}.md and configs/schema/*.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer.main
+from click import Command, Context, Group, Option
+
+from infx.cli.main import app
+from infx.config.schema import schemas
+from infx.domain.axes import AXES, VOCABULARY, kebab
+from infx.domain.codes import CODES, Code
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTE = "<!-- Written by `make docs`; a test compares it. -->\n"
+
+FAMILIES = {
+    "config": ("Files that infx cannot read", "Exit code 2; nothing is run."),
+    "plan": (
+        "Combinations that must not be run",
+        "Errors exit with 2; rules and repeats only exclude.",
+    ),
+    "usage": ("Command lines", "Exit code 2."),
+    "infra": ("The machine", "Exit code 3: the same work may succeed elsewhere or later."),
+    "failed": ("Points without a measurement", "Written `failed:code`; the sweep exits with 4."),
+    "invalid": (
+        "Measurements that may not enter a frontier",
+        "Written `invalid:code`; the point is drawn crossed, with its reason.",
+    ),
+    "engine": (
+        "Refusals of infx's own engine",
+        "At start, at planning (the candidate is excluded) or as an HTTP error.",
+    ),
+}
+
+
+def axes_page() -> str:
+    """Return docs/axes.md: every axis of a matrix."""
+    head = (
+        "# Axes\n\n"
+        + NOTE
+        + "\n| axis | changes | unit | default | meaning |\n|---|---|---|---|---|\n"
+    )
+    return head + "\n".join(_axis_row(name) for name in AXES) + "\n"
+
+
+def codes_page() -> str:
+    """Return docs/codes.md: every code, what it means, what to do."""
+    parts = ["# Codes\n", NOTE, "Every code that infx says, by who says it.\n"]
+    for family, (title, about) in FAMILIES.items():
+        rows = [code for code in CODES.values() if code.family == family]
+        parts += [
+            f"## {title}\n",
+            f"{about}\n",
+            "| code | what happened | what to do |\n|---|---|---|",
+        ]
+        parts += [_code_row(code) for code in rows] + [""]
+    return "\n".join(parts)
+
+
+def cli_page() -> str:
+    """Return docs/cli.md: every command with its arguments and options."""
+    root = typer.main.get_command(app)
+    parts = ["# Command line\n", NOTE, _help(root)]
+    assert isinstance(root, Group)
+    context = Context(root, info_name="infx")
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        assert command is not None
+        parts += _command(command, Context(command, info_name=f"infx {name}"), f"infx {name}")
+    return "\n".join(parts)
+
+
+def pages() -> dict[str, str]:
+    """Return file name -> text of every generated page."""
+    return {"axes.md": axes_page(), "cli.md": cli_page(), "codes.md": codes_page()}
+
+
+def write_all() -> None:
+    """Write every generated file."""
+    for name, page in pages().items():
+        (ROOT / "docs" / name).write_text(page)
+    for name, schema in schemas().items():
+        path = ROOT / "configs/schema" / f"{name}.json"
+        path.write_text(json.dumps(schema, indent=2) + "\n")
+
+
+def _command(command: Command, context: Context, title: str) -> list[str]:
+    if isinstance(command, Group):
+        parts = [f"## {title}\n", _help(command)]
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            parts += _command(inner, Context(inner, info_name=f"{title} {name}"), f"{title} {name}")
+        return parts
+    usage = " ".join([title, *command.collect_usage_pieces(context)])
+    parts = [f"## {title}\n", f"```\n{usage}\n```\n", _help(command)]
+    options = [
+        row for p in command.params if isinstance(p, Option) and (row := _option(p, context))
+    ]
+    if options:
+        parts += ["| option | what it does |\n|---|---|", *options, ""]
+    return parts
+
+
+def _option(option: Option, context: Context) -> str:
+    record = option.get_help_record(context)
+    return f"| `{record[0]}` | {record[1]} |".replace("|'", "'") if record else ""
+
+
+def _help(command: Command) -> str:
+    return (command.help or "").strip() + "\n"
+
+
+def _axis_row(name: str) -> str:
+    about, default = AXES[name].metadata, AXES[name].default
+    values = f" ({', '.join(VOCABULARY[name])})" if name in VOCABULARY else ""
+    shown = {None: "the engine's", (): "none"}.get(default, str(default).lower())
+    cells = (f"`{kebab(name)}`", about["kind"], about["unit"], shown, about["about"] + values)
+    return "| " + " | ".join(cells) + " |"
+
+
+def _code_row(code: Code) -> str:
+    return f"| `{code.name}` | {code.meaning} | {code.action} |"
+
+
+if __name__ == "__main__":
+    write_all()

@@ -1,0 +1,16 @@
+"""Closed vocabularies of the files that are not axes. A test holds them to the code they name."""
+
+from __future__ import annotations
+
+__all__ = ["EXECUTORS", "FILTERS", "FRAMEWORKS", "METHODS", "PRECISIONS", "TASKS", "THINKING"]
+
+FRAMEWORKS = ("infx", "llamacpp")
+EXECUTORS = ("local", "slurm")
+METHODS = ("eagle3", "dspark", "mtp")
+THINKING = ("on", "off")
+PRECISIONS = (
+    *("fp32", "bf16", "fp16", "fp8", "mxfp8", "fp4", "mxfp4", "nvfp4"),
+    *("int8", "int4", "q8", "q4"),
+)
+TASKS = ("gsm_mini", "gsm8k")
+FILTERS = ("strict-match", "flexible-extract", "robust")

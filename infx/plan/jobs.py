@@ -1,0 +1,79 @@
+"""Points to jobs, and what they will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from infx.domain.identity import content_id
+from infx.domain.plan import Cost, Job
+from infx.domain.point import Accuracy, Point
+
+__all__ = ["estimate_cost", "job_s", "make_jobs", "point_s"]
+
+SERVER_START_S = 10.0
+"""Start, readiness and stop of a small server (measured: 3 to 12 s on two cores)."""
+
+CLIENT_S = 12.0
+"""aiperf's own start and export for one point (measured: 8.5 s of CPU whatever the load)."""
+
+TOKEN_S = 0.05
+QUESTION_S = 2.0
+"""Time of one output token and of one question, until a measured run says better."""
+
+
+def make_jobs(points: Sequence[Point], time_limits_s: Mapping[str, int]) -> tuple[Job, ...]:
+    """Return one job for each server configuration, in order of first appearance.
+
+    ``time_limits_s`` maps an entry to its cluster's limit.
+    """
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(_server_id(point), []).append(point)
+    return tuple(_job(group, time_limits_s) for group in groups.values())
+
+
+def point_s(point: Point) -> float:
+    """Return the estimated seconds of one point, without the server's start."""
+    load = point.workload
+    if isinstance(load, Accuracy):
+        return 5 + QUESTION_S * (load.limit or 1319)
+    if load.duration_s:
+        return CLIENT_S + load.duration_s
+    rounds = -(-(load.requests + load.warmup_requests) // point.conc)
+    return CLIENT_S + rounds * load.osl * TOKEN_S
+
+
+def job_s(job: Job) -> float:
+    """Return the estimated seconds of one job."""
+    return SERVER_START_S + sum(point_s(point) for point in job.points)
+
+
+def estimate_cost(jobs: Sequence[Job], accelerators: Mapping[str, bool]) -> Cost:
+    """Return the estimate for jobs that run one after another.
+
+    ``accelerators`` maps an entry to whether its cluster has any: a CPU machine costs no GPU-hours.
+    """
+    seconds = [(job, job_s(job)) for job in jobs]
+    gpu_s = sum(s * job.points[0].gpus for job, s in seconds if accelerators[job.points[0].entry])
+    return Cost(
+        jobs=len(jobs),
+        points=sum(len(job.points) for job in jobs),
+        wall_s=sum(s for _, s in seconds),
+        gpu_hours=gpu_s / 3600,
+    )
+
+
+def _server_id(point: Point) -> str:
+    return content_id([point.arm.cluster, point.arm.arm_id])
+
+
+def _job(points: Sequence[Point], time_limits_s: Mapping[str, int]) -> Job:
+    first = points[0]
+    return Job(
+        job_id=content_id([first.arm.cluster, first.arm.arm_id, [p.point_id for p in points]]),
+        name=first.name,
+        arm=first.arm,
+        points=tuple(points),
+        cluster=first.arm.cluster,
+        time_limit_s=time_limits_s[first.entry],
+    )

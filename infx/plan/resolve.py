@@ -1,0 +1,193 @@
+"""A resolved combination to a server configuration and a point with its identities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from infx.config.expressions import Expression
+from infx.config.matrix import Entry, EvaluationSpec, Value, WorkloadSpec
+from infx.domain.acceptance import Acceptance
+from infx.domain.axes import AXES, Axes, is_load
+from infx.domain.findings import Where
+from infx.domain.identity import content_id
+from infx.domain.point import Accuracy, Arm, FixedLengths, Harness, Point, Workload
+from infx.golden import acceptance
+from infx.plan.expand import Values, memoised
+
+__all__ = ["ArmMaker", "PointMaker", "accuracy", "fixed_lengths", "workload_identity"]
+
+_SERVER_AXES = tuple(name for name in AXES if not is_load(name))
+_WORKLOAD_FIELDS = ("isl", "osl", "requests", "warmup_requests", "seed", "duration_s")
+_SHORT = {"conc": "c", "max_num_seqs": "mns", "tp": "tp", "pp": "pp", "ep": "ep", "k": "k"}
+
+
+class ArmMaker:
+    """Makes the arms of one entry, each distinct configuration once."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.options = {**entry.recipe.options, **entry.options}
+        self._evaluate = {name: _value(v, entry.recipe.where) for name, v in self.options.items()}
+        self._known: dict[Any, Arm] = {}
+
+    def arm(self, values: Values, mode: str) -> Arm:
+        """Return the server configuration for ``values``; ``mode`` as in Point.mode.
+
+        An evaluation has real acceptance, whatever the throughput points use.
+        """
+        options = {name: evaluate(values) for name, evaluate in self._evaluate.items()}
+        key = (mode, *(values[name] for name in _SERVER_AXES), *options.values())
+        if key not in self._known:
+            self._known[key] = self._make(values, options, mode)
+        return self._known[key]
+
+    def _make(self, values: Values, options: Mapping[str, Any], mode: str) -> Arm:
+        entry, recipe = self.entry, self.entry.recipe
+        model = replace(recipe.model, prefix=entry.model_prefix, precision=entry.precision)
+        return Arm(
+            framework=entry.framework,
+            image=entry.image,
+            image_digest=entry.image_digest,
+            recipe=recipe.name,
+            model=model,
+            cluster=entry.cluster.name,
+            hardware=entry.cluster.hardware,
+            axes=Axes(conc=0, **{name: values[name] for name in _SERVER_AXES}),
+            acceptance=self._acceptance(values["k"], mode),
+            method=entry.speculation.method if entry.speculation and values["k"] else "none",
+            options=options,
+            env=recipe.env,
+            start_limit_s=recipe.start_limit_s,
+        )
+
+    def _acceptance(self, k: int, mode: str) -> Acceptance:
+        if mode == "evaluation" or self.entry.speculation is None:
+            return Acceptance(k=k)
+        return acceptance(self.entry.speculation, k)
+
+
+class PointMaker:
+    """Makes the points of one entry, with their three identities."""
+
+    def __init__(self, arms: ArmMaker, harness: Harness) -> None:
+        self.arms, self.harness = arms, harness
+        self._arm_content: dict[int, tuple[Arm, dict[str, Any]]] = {}
+
+    def point(
+        self,
+        values: Values,
+        workload: Workload,
+        mode: Any,
+        expressions: Mapping[str, str],
+        varied: Iterable[str],
+    ) -> Point:
+        """Return the point for a resolved combination.
+
+        ``expressions`` are the fields that follow the concurrency (their value is replaced by the
+        text in curve_id); ``varied`` the axes that tell this point from its neighbours by name.
+        """
+        arm = self.arms.arm(values, mode)
+        content = self._content(values, arm, workload, mode)
+        curve = _curve_content(content, expressions)
+        return Point(
+            point_id=content_id(content),
+            curve_id=content_id(curve),
+            series_id=content_id(_series_content(curve)),
+            entry=self.arms.entry.name,
+            name=_name(self.arms.entry.name, values, workload, varied),
+            mode=mode,
+            conc=values["conc"],
+            queueing=values["queueing"],
+            arm=arm,
+            workload=workload,
+            harness=self.harness,
+            expressions=dict(expressions),
+        )
+
+    def _content(self, values: Values, arm: Arm, workload: Workload, mode: str) -> dict[str, Any]:
+        if id(arm) not in self._arm_content:
+            self._arm_content[id(arm)] = (arm, arm.identity())
+        return {
+            "mode": mode,
+            "conc": values["conc"],
+            "queueing": values["queueing"],
+            "arm": self._arm_content[id(arm)][1],
+            "workload": workload_identity(workload),
+            "harness": self.harness,
+        }
+
+
+def workload_identity(workload: Workload) -> dict[str, Any]:
+    """Return what identifies a workload: all of it but the limits that only judge it."""
+    content = asdict(workload)
+    content.pop("bars", None)
+    content.pop("error_share", None)
+    return content
+
+
+def fixed_lengths(spec: WorkloadSpec) -> Callable[[Values], FixedLengths]:
+    """Return a function from a combination to the workload that ``spec`` describes for it."""
+    values = {name: getattr(spec, name) for name in _WORKLOAD_FIELDS}
+    evaluate = {name: _value(value, spec.where) for name, value in values.items()}
+
+    def resolve(combination: Values) -> FixedLengths:
+        resolved = {name: get(combination) for name, get in evaluate.items()}
+        return FixedLengths(error_share=spec.error_share, **resolved)
+
+    return resolve
+
+
+def accuracy(spec: EvaluationSpec) -> Accuracy:
+    """Return the evaluation workload of ``spec``."""
+    return Accuracy(
+        task=spec.task,
+        limit=spec.limit,
+        shots=spec.shots,
+        seed=spec.seed,
+        max_tokens=spec.max_tokens,
+        source=spec.source,
+        bars=spec.bars,
+    )
+
+
+def _value(value: Value, where: Where) -> Callable[[Values], Any]:
+    if isinstance(value, Expression):
+        return memoised(value, where)
+    return lambda _: value
+
+
+def _curve_content(content: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
+    curve = content | {"conc": "=conc"}
+    arm = dict(curve["arm"])
+    arm["axes"] = _replaced(arm["axes"], expressions)
+    arm["options"] = _replaced(arm["options"], expressions)
+    return curve | {"arm": arm, "workload": _replaced(curve["workload"], expressions)}
+
+
+def _replaced(values: Mapping[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
+    return {n: f"={expressions[n]}" if n in expressions else v for n, v in values.items()}
+
+
+def _series_content(curve: dict[str, Any]) -> dict[str, Any]:
+    arm = {name: value for name, value in curve["arm"].items() if name != "image"}
+    name, precision, *_ = arm["model"]
+    return curve | {"arm": arm | {"model": [name, precision]}, "harness": None}
+
+
+def _name(entry: str, values: Values, workload: Workload, varied: Iterable[str]) -> str:
+    if isinstance(workload, Accuracy):
+        task = workload.task.rsplit("/", 1)[-1].removesuffix(".yaml")
+        return f"{entry}-eval-{task}"
+    parts = [entry, f"c{values['conc']}"]
+    parts += [_part(name, values[name]) for name in varied if name not in ("conc", "queueing")]
+    return "-".join(parts)
+
+
+def _part(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return f"g{len(value)}x{max(value, default=0)}"
+    if name in _SHORT:
+        return f"{_SHORT[name]}{value}"
+    return f"{name.replace('_', '')}-{value}"

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infx.domain.errors import ConfigError
+from infx.domain.point import Accuracy
+from infx.plan import check_inputs, make_plan, read_plan, write_plan
+from tests.plan.matrices import (
+    LOCAL,
+    eagle,
+    entry,
+    evaluation,
+    matrix,
+    scenario,
+)
+
+
+def plan_of(*entries: Any) -> Any:
+    return make_plan(matrix(*entries))
+
+
+def codes(error: pytest.ExceptionInfo[ConfigError]) -> list[str]:
+    return [finding.code for finding in error.value.findings]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    concs=st.lists(st.integers(1, 64), min_size=1, max_size=6, unique=True),
+    seqs=st.lists(st.integers(64, 128), min_size=1, max_size=4, unique=True),
+    limit=st.integers(0, 70),
+    mono=st.sampled_from([["off"], ["off", "on"], ["on"]]),
+    repeats=st.integers(1, 3),
+)
+def test_every_candidate_is_accounted_for(
+    concs: list[int], seqs: list[int], limit: int, mono: list[str], repeats: int
+) -> None:
+    rules = [(f"conc > {limit}", "too many"), ("conc % 2 == 1 and max_num_seqs > 100", "odd")]
+    one = scenario(
+        rules,
+        [{"conc": 3, "max_num_seqs": 200, "mono": "off"}],
+        conc=concs,
+        max_num_seqs=seqs,
+        mono=mono,
+    )
+    plan = plan_of(entry(*[one] * repeats))
+    assert plan.candidates == repeats * (len(concs) * len(seqs) * len(mono) + 1)
+    assert sum(plan.counts.values()) == plan.candidates
+    assert len(plan.ledger) == plan.candidates
+    assert plan.counts["run"] == len(plan.points) == len({p.point_id for p in plan.points})
+    left_out = sum(n for name, n in plan.counts.items() if name != "run")
+    assert sum(plan.excluded_by.values()) == left_out
+    assert [p.point_id for job in plan.jobs for p in job.points].sort() == [
+        p.point_id for p in plan.points
+    ].sort()
+    assert all(p.conc <= limit or p.arm.axes.max_num_seqs == 200 for p in plan.points)
+
+
+def test_a_derived_field_makes_each_concurrency_an_arm_of_one_curve() -> None:
+    plan = plan_of(entry(scenario(conc=[1, 2, 4], max_num_seqs="=conc if conc <= 2 else 2*conc")))
+    assert [p.arm.axes.max_num_seqs for p in plan.points] == [1, 2, 8]
+    assert len(plan.jobs) == 3
+    assert len({p.curve_id for p in plan.points}) == 1
+    assert len({p.point_id for p in plan.points}) == 3
+
+
+def test_a_literal_field_makes_one_arm_of_all_concurrencies() -> None:
+    plan = plan_of(entry(scenario(conc=[1, 2, 4], max_num_seqs=8)))
+    assert len(plan.jobs) == 1
+    assert [p.conc for p in plan.jobs[0].points] == [1, 2, 4]
+
+
+def test_a_literal_and_an_expression_are_different_curves_even_where_they_agree() -> None:
+    derived = scenario(conc=[2, 4], max_num_seqs="=2*conc")
+    fixed = scenario(
+        [], [{"conc": 4, "max_num_seqs": 2, "queueing": True}], conc=[2], max_num_seqs="=2*conc"
+    )
+    first, second = plan_of(entry(derived)), plan_of(entry(fixed))
+    included = second.points[1]
+    assert included.queueing
+    assert included.curve_id not in {p.curve_id for p in first.points}
+    assert second.points[0].curve_id == first.points[0].curve_id
+
+
+def test_identity_is_content_not_spelling() -> None:
+    plain = plan_of(entry(scenario(conc=[4], max_num_seqs=8))).points[0]
+    derived = plan_of(entry(scenario(conc=[4], max_num_seqs="=2*conc"), name="other")).points[0]
+    assert plain.point_id == derived.point_id
+    assert plain.curve_id != derived.curve_id
+
+
+def test_image_is_in_the_point_but_not_in_the_series() -> None:
+    old = plan_of(entry(scenario(conc=[1]), image="a")).points[0]
+    new = plan_of(entry(scenario(conc=[1]), image="b")).points[0]
+    assert old.point_id != new.point_id
+    assert old.curve_id != new.curve_id
+    assert old.series_id == new.series_id
+
+
+def test_bars_and_limits_only_judge_and_do_not_identify() -> None:
+    low, high = evaluation(bars={"strict-match": 0.1}), evaluation(bars={"strict-match": 0.9})
+    a = plan_of(entry(scenario(conc=[1]), evaluations=(low,))).points[-1]
+    b = plan_of(entry(scenario(conc=[1]), evaluations=(high,))).points[-1]
+    assert a.point_id == b.point_id
+
+
+def test_an_evaluation_runs_once_for_each_computation_with_real_acceptance() -> None:
+    space = scenario(conc=[1, 2, 4], max_num_seqs="=2*conc", k=[0, 3])
+    plan = plan_of(
+        entry(
+            space,
+            evaluations=(evaluation(conc=4),),
+            speculation=eagle({3: 2.78}),
+            options={"threads": "=conc"},
+        )
+    )
+    evaluations = [p for p in plan.points if p.mode == "evaluation"]
+    assert [p.arm.axes.k for p in evaluations] == [0, 3]
+    assert all(isinstance(p.workload, Accuracy) for p in evaluations)
+    assert {p.arm.acceptance.mode for p in evaluations} == {"real"}
+    assert {p.arm.axes.max_num_seqs for p in evaluations} == {8}
+    measured = [p for p in plan.points if p.mode == "throughput" and p.arm.axes.k == 3]
+    assert {(p.arm.acceptance.mode, p.arm.acceptance.length) for p in measured} == {
+        ("synthetic", 2.78)
+    }
+
+
+def test_an_evaluation_shares_the_engine_start_of_an_equal_arm() -> None:
+    plan = plan_of(entry(scenario(conc=[2, 4], max_num_seqs="=conc"), evaluations=(evaluation(),)))
+    assert len(plan.points) == 3
+    assert [[p.mode for p in job.points] for job in plan.jobs] == [
+        ["throughput"],
+        ["throughput", "evaluation"],
+    ]
+
+
+def test_a_refusal_of_the_engine_excludes_its_candidates_with_its_code() -> None:
+    plan = plan_of(entry(scenario(conc=[1, 2], mono=["off", "on"])))
+    assert plan.counts == {"run": 2, "excluded": 2}
+    assert plan.excluded_by == {"mono-not-built": 2}
+    refused = [row for row in plan.ledger if row.rule == "mono-not-built"]
+    assert {row.values["mono"] for row in refused} == {"on"}
+    assert "mono-serves" in {finding.code for finding in plan.findings}
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "made"),
+    [
+        ("max-num-seqs-below-conc", 11, lambda: entry(scenario(conc=[4], max_num_seqs=2))),
+        ("capture-gap", 11, lambda: entry(scenario(conc=[4], capture_sizes=[(1, 2)]))),
+        ("tp-heads", 10, lambda: entry(scenario(tp=3), framework="llamacpp")),
+        ("context-too-long", 10, lambda: entry(scenario(max_model_len=64))),
+        ("k-without-method", 10, lambda: entry(scenario(k=3))),
+        ("option-unknown", 3, lambda: entry(scenario(conc=[1]), options={"thread": 1})),
+        ("expression-failed", 11, lambda: entry(scenario(conc=[1], max_num_seqs="=4//(conc-1)"))),
+        ("out-of-range", 11, lambda: entry(scenario(conc=[1], max_num_seqs="=conc-1"))),
+        ("out-of-range", 11, lambda: entry(scenario(conc=[3], max_num_seqs="=conc/2"))),
+        (
+            "expression-cycle",
+            10,
+            lambda: entry(scenario(max_num_seqs="=max_model_len", max_model_len="=max_num_seqs")),
+        ),
+        ("missing-key", 30, lambda: entry(scenario(include=[{"tp": 1}], conc=[1, 2]))),
+    ],
+)
+def test_what_must_not_be_run_is_refused_at_its_line(code: str, line: int, made: Any) -> None:
+    with pytest.raises(ConfigError) as error:
+        plan_of(made())
+    assert codes(error) == [code]
+    assert error.value.findings[0].where.line == line  # type: ignore[union-attr]
+
+
+def test_tp_over_the_node_is_refused() -> None:
+    import dataclasses
+
+    node = dataclasses.replace(LOCAL, gpus_per_node=2)
+    with pytest.raises(ConfigError) as error:
+        plan_of(entry(scenario(tp=4), cluster=node, framework="llamacpp"))
+    assert codes(error) == ["tp-gpus"]
+
+
+def test_speculation_without_a_chat_template_is_refused() -> None:
+    with pytest.raises(ConfigError) as error:
+        plan_of(entry(scenario(k=3), speculation=eagle({3: 2.78}), chat_template=False))
+    assert codes(error) == ["no-chat-template"]
+
+
+def test_queueing_says_that_the_limit_is_meant_to_bind() -> None:
+    plan = plan_of(entry(scenario(conc=[4], max_num_seqs=2, queueing=True)))
+    assert plan.counts == {"run": 1}
+
+
+def test_nothing_left_is_a_plan_that_says_why() -> None:
+    plan = plan_of(
+        entry(
+            scenario(
+                [("true_name_of_nothing := 1", "x")] if False else [("conc >= 1", "all of them")],
+                conc=[1, 2],
+            )
+        )
+    )
+    assert plan.points == ()
+    assert plan.counts == {"excluded": 2}
+
+
+def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> None:
+    source = tmp_path / "matrix.yaml"
+    source.write_text("a: 1\n")
+    import hashlib
+
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    from infx.config.matrix import Matrix
+
+    plan = make_plan(Matrix(entries=(entry(scenario(conc=[1, 2])),), inputs={str(source): digest}))
+    write_plan(plan, tmp_path / "plan.json")
+    again = read_plan(tmp_path / "plan.json")
+    assert again == plan
+    assert again.plan_id == plan.plan_id
+    check_inputs(again)
+    source.write_text("a: 2\n")
+    with pytest.raises(ConfigError) as error:
+        check_inputs(again)
+    assert codes(error) == ["inputs-changed"]
+
+
+def test_a_hundred_thousand_candidates_expand_in_about_a_second() -> None:
+    space = scenario(
+        [
+            ("conc > 64", "over"),
+            ("max_num_seqs < conc", "below"),
+            ("tp * pp > 8", "gpus"),
+            ("kv_cache_dtype == 'mxfp4' and tp != 4", "mxfp4"),
+        ],
+        conc=[*range(1, 101)],
+        max_num_seqs=[1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+        tp=[1, 2, 4, 8],
+        pp=[1, 2, 4, 8, 16],
+        kv_cache_dtype=["auto", "bf16", "fp8", "mxfp4", "fp32"],
+        capture_sizes="=range(1, conc+1)",
+        k=0,
+    )
+    # The bound is twice the time of a plain loop that builds as many dictionaries, so that it
+    # holds on a slow or busy machine.
+    started = time.perf_counter()
+    plan = plan_of(entry(space, framework="llamacpp", heads=0))
+    spent = time.perf_counter() - started
+    assert plan.candidates == 100_000
+    print(f"100,000 candidates, {len(plan.points)} points in {spent:.2f} s")

@@ -1,0 +1,90 @@
+"""The documentation is true: generated pages are current, every command in it runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+BLOCK = re.compile(r"```(?:sh|console)?\n(.*?)```", re.S)
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def commands() -> list[tuple[str, str]]:
+    """(page, command) for every infx command in a code block, comments and output left out."""
+    found = []
+    for page in PAGES:
+        if page.name == "cli.md":
+            continue  # generated from the commands themselves
+        for block in BLOCK.findall(page.read_text()):
+            lines = [line.removeprefix("$ ").split("  #")[0].strip() for line in block.splitlines()]
+            found += [(page.name, line) for line in lines if line.startswith("infx ")]
+    return sorted(set(found))
+
+
+def test_generated_pages_are_current() -> None:
+    made = generator()
+    for name, text in made.pages().items():
+        assert (ROOT / "docs" / name).read_text() == text, f"{name} is stale: make docs"
+    for name, schema in made.schemas().items():
+        path = ROOT / "configs/schema" / f"{name}.json"
+        assert json.loads(path.read_text()) == schema, f"{path.name} is stale: make docs"
+
+
+def test_the_pages_hold_commands() -> None:
+    assert len(commands()) >= 10
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
+def test_every_command_of_the_pages_is_one(page: str, command: str) -> None:
+    """The command line parses: every sub-command and option exists."""
+    words = [word for word in shlex.split(command)[1:] if word not in ("&&", "|")]
+    import typer.main
+    from click import Context, Group
+    from click.exceptions import ClickException
+
+    from infx.cli.main import app
+
+    group = typer.main.get_command(app)
+    context = Context(group, info_name="infx")
+    while isinstance(group, Group) and words and not words[0].startswith("-"):
+        found = group.get_command(context, words[0])
+        assert found is not None, f"{page}: {command}: no command {words[0]!r}"
+        group, words = found, words[1:]
+        context = Context(group, info_name=group.name, parent=context)
+    try:
+        group.make_parser(context).parse_args(args=list(words))
+    except ClickException as error:
+        pytest.fail(f"{page}: {command}: {error.format_message()}")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("command", ["sweep", "check", "test", "proof"])
+def test_the_make_targets_of_the_readme_exist(command: str) -> None:
+    done = subprocess.run(
+        ["make", "-n", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert sys.version_info >= (3, 11)
