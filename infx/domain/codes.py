@@ -112,6 +112,9 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
     # A point without a measurement.
     "failed": {
         "port-busy": ("the server's port is taken", "end the process that holds it"),
+        "weights-missing": ("the weights are not on this machine", "install or download them"),
+        "weights-unreadable": ("the weights are not of a form that can be read", "check the file"),
+        "tokenizer-unknown": ("no exact tokenizer could be made", "name one in the recipe"),
         "server-exited": ("the server ended before it was ready", "read the server log"),
         "server-hung": ("no progress until the deadline", "read the server log"),
         "server-died": ("the server ended while it was measured", "read the server log"),
@@ -179,6 +182,8 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "unsupported-tp": ("this build of the engine serves tp 1 only", "set tp: 1"),
         "unsupported-dtype": ("a cache or weight type that this build lacks", "use fp32"),
         "unsupported-method": ("a speculation method that this build lacks", "use eagle3"),
+        "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
+        "option-conflict": ("two settings of one thing that differ", "set one of them"),
         "unsupported-field": ("a known request field that the engine does not serve", "remove it"),
         "bad-request": ("a request field with an impossible value", "correct the field"),
         "unknown-model": ("a request for a model id that is not served", "see /v1/models"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
@@ -25,7 +25,7 @@ class Candidate:
 
     entry: str
     scenario: int
-    values: Mapping[str, object]
+    values: Mapping[str, Any]
     disposition: Disposition
     point_id: str = ""
     rule: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from infx.domain.acceptance import Acceptance
@@ -13,6 +13,9 @@ from infx.domain.identity import content_id
 __all__ = ["Accuracy", "Arm", "FixedLengths", "Harness", "Model", "Point", "Workload", "short"]
 
 Scalar = str | int | float | bool | None
+
+_SERVER_AXES = tuple(name for name in AXES if not is_load(name))
+_COMPUTATION_AXES = tuple(n for n, axis in AXES.items() if axis.metadata["kind"] == "computation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,7 @@ class Arm:
 
     def identity(self) -> dict[str, Any]:
         """Return the allow-listed content: no ports, paths, recipe names, job ids or limits."""
-        axes = {name: value for name, value in asdict(self.axes).items() if not is_load(name)}
+        axes = {name: getattr(self.axes, name) for name in _SERVER_AXES}
         return {
             "framework": self.framework,
             "image": self.image_digest or self.image,
@@ -149,11 +152,7 @@ class Arm:
 
         ``capacity_options`` are the engine options that cannot change an answer.
         """
-        kept = {
-            name: getattr(self.axes, name)
-            for name, axis in AXES.items()
-            if axis.metadata["kind"] == "computation"
-        }
+        kept = {name: getattr(self.axes, name) for name in _COMPUTATION_AXES}
         content = self.identity() | {"axes": kept}
         content.pop("acceptance")
         options = {n: v for n, v in self.options.items() if n not in capacity_options}

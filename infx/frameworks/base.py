@@ -51,27 +51,38 @@ class Refusal:
 
 
 class Framework(Protocol):
-    """One engine. Pure but for `tokenizer`, which may write files into the folder it is given."""
+    """One engine. Pure but for `tokenizer`, which may write files into the folder it is given.
+
+    ``options`` are keyed by their names in a recipe (with hyphens). ``pages`` are the paths whose
+    JSON answers `resolved`, `acceptance` and `nonce` read; ``gauges`` maps ``peak_running``,
+    ``peak_waiting`` and ``kv_cache_usage_peak`` to the metric whose peak each is.
+    """
 
     name: str
     options: Mapping[str, Option]
     methods: tuple[str, ...]
+    pages: tuple[str, ...]
+    gauges: Mapping[str, str]
 
     def refusals(self, arm: Arm) -> Sequence[Refusal]:
         """Return why this engine cannot serve ``arm`` (empty: it can)."""
 
-    def launch(self, arm: Arm, host: str, port: int, folder: Path) -> Launch:
-        """Return the server's command for ``arm``."""
+    def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
+        """Return the server's command for ``arm``; ``nonce`` is a text that the server repeats, if
+        it can, so that no other process is taken for it."""
 
     def tokenizer(self, arm: Arm, folder: Path) -> str:
         """Return the path (or hub id) that aiperf's --tokenizer takes, made in ``folder``."""
 
     def resolved(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the configuration that the running server reports, from its endpoints' answers
-        (path -> parsed body), in our names."""
+        (path -> parsed body), in our names: axes with underscores, options as in a recipe."""
 
     def acceptance(self, answers: Mapping[str, Any]) -> Acceptance | None:
         """Return the acceptance that the running server says it uses; None: it does not tell."""
+
+    def nonce(self, answers: Mapping[str, Any]) -> str | None:
+        """Return the nonce that the running server repeats; None: it does not tell."""
 
     def counters(self, before: str, after: str) -> EngineCounters:
         """Return what happened between two scrapes of its metrics page."""

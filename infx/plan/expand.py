@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from operator import itemgetter
 from typing import Any
@@ -79,7 +80,7 @@ def elements(scenario: Scenario) -> Iterator[Element]:
 def derive(expressions: Mapping[str, tuple[Expression, Where]]) -> Callable[[Values], None]:
     """Return a function that fills the derived axes of a combination in place."""
     steps = [
-        (name, memoised(expression, where, lambda raw, n=name, w=where: check_axis(n, raw, w)))
+        (name, memoised(expression, partial(check_axis, name, where)))
         for name, expression, where in dependence(expressions).ordered
     ]
 
@@ -90,11 +91,23 @@ def derive(expressions: Mapping[str, tuple[Expression, Where]]) -> Callable[[Val
     return fill
 
 
-def excluding(rules: Sequence[ExcludeRule]) -> Callable[[Values], ExcludeRule | None]:
-    """Return a function that names the first exclude rule that applies, or None."""
-    compiled = [(rule, memoised(rule.when, rule.where)) for rule in rules]
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An exclude rule ready to apply; ``text`` is its reason with its place."""
 
-    def first(values: Values) -> ExcludeRule | None:
+    text: str
+    reason: str
+    where: Where
+
+
+def excluding(rules: Sequence[ExcludeRule]) -> Callable[[Values], Exclusion | None]:
+    """Return a function that names the first exclude rule that applies, or None."""
+    compiled = [
+        (Exclusion(f"{rule.reason} ({rule.where})", rule.reason, rule.where), memoised(rule.when))
+        for rule in rules
+    ]
+
+    def first(values: Values) -> Exclusion | None:
         for rule, applies in compiled:
             if applies(values):
                 return rule
@@ -104,15 +117,13 @@ def excluding(rules: Sequence[ExcludeRule]) -> Callable[[Values], ExcludeRule | 
 
 
 def memoised(
-    expression: Expression, where: Where, check: Callable[[Any], Any] | None = None
+    expression: Expression, check: Callable[[Any], Any] = lambda raw: raw
 ) -> Callable[[Values], Any]:
-    """Return ``expression`` as a function of a combination, evaluated once for each distinct use.
-
-    A failure (division by zero, a wrong type) becomes a ConfigError at ``where``.
-    """
+    """Return ``check(expression)`` as a function of a combination, evaluated once for each
+    distinct use of its names."""
     names = sorted(expression.names)
     if not names:
-        constant = _evaluated(expression, {}, where, check)
+        constant = check(expression.evaluate({}))
         return lambda _: constant
     pick: Callable[[Values], Any] = itemgetter(*names)
     known: dict[Any, Any] = {}
@@ -122,13 +133,13 @@ def memoised(
         try:
             return known[key]
         except KeyError:
-            result = known[key] = _evaluated(expression, values, where, check)
+            result = known[key] = check(expression.evaluate(values))
             return result
 
     return evaluate
 
 
-def check_axis(name: str, raw: Any, where: Where) -> Any:
+def check_axis(name: str, where: Where, raw: Any) -> Any:
     """Return ``raw`` as a value of the axis. Raises ConfigError when it is of another kind."""
     default, least = AXES[name].default, AXES[name].metadata["least"]
     if isinstance(default, tuple):
@@ -154,18 +165,6 @@ def _expect(holds: bool, name: str, raw: Any, expected: str, where: Where) -> An
         return raw
     sentence = f"{kebab(name)} is {raw!r} here; expected {expected}"
     raise ConfigError([Finding("out-of-range", "error", sentence, where)])
-
-
-def _evaluated(
-    expression: Expression, values: Values, where: Where, check: Callable[[Any], Any] | None
-) -> Any:
-    try:
-        result = expression.evaluate(values)
-    except (ArithmeticError, TypeError, ValueError) as error:
-        used = ", ".join(f"{name}={values[name]!r}" for name in sorted(expression.names))
-        sentence = f"{expression.text!r} has no value for {used}: {error}"
-        raise ConfigError([Finding("expression-failed", "error", sentence, where)]) from error
-    return check(result) if check else result
 
 
 def _expressions(axes: Sequence[AxisValues]) -> dict[str, tuple[Expression, Where]]:

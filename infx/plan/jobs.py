@@ -27,9 +27,13 @@ def make_jobs(points: Sequence[Point], time_limits_s: Mapping[str, int]) -> tupl
     ``time_limits_s`` maps an entry to its cluster's limit.
     """
     groups: dict[str, list[Point]] = {}
+    server_ids: dict[int, str] = {}
     for point in points:
-        groups.setdefault(_server_id(point), []).append(point)
-    return tuple(_job(group, time_limits_s) for group in groups.values())
+        key = id(point.arm)
+        if key not in server_ids:
+            server_ids[key] = content_id([point.arm.cluster, point.arm.arm_id])
+        groups.setdefault(server_ids[key], []).append(point)
+    return tuple(_job(key, group, time_limits_s) for key, group in groups.items())
 
 
 def point_s(point: Point) -> float:
@@ -63,14 +67,10 @@ def estimate_cost(jobs: Sequence[Job], accelerators: Mapping[str, bool]) -> Cost
     )
 
 
-def _server_id(point: Point) -> str:
-    return content_id([point.arm.cluster, point.arm.arm_id])
-
-
-def _job(points: Sequence[Point], time_limits_s: Mapping[str, int]) -> Job:
+def _job(server_id: str, points: Sequence[Point], time_limits_s: Mapping[str, int]) -> Job:
     first = points[0]
     return Job(
-        job_id=content_id([first.arm.cluster, first.arm.arm_id, [p.point_id for p in points]]),
+        job_id=content_id([server_id, [p.point_id for p in points]]),
         name=first.name,
         arm=first.arm,
         points=tuple(points),

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from infx.config.matrix import Entry, Scenario
 from infx.domain.axes import kebab
 from infx.domain.findings import Finding, Where
-from infx.domain.point import Accuracy, Point
+from infx.domain.point import Accuracy, Arm, Workload
 from infx.frameworks.base import Framework
+from infx.plan.expand import Values
 
-__all__ = ["MONO_ROWS", "lint_entry", "lint_point", "mono_serves"]
+__all__ = ["MONO_ROWS", "lint_combination", "lint_entry", "mono_serves", "place"]
 
 Place = Callable[..., Where]
 """The line of the first of the named axes that the scenario writes."""
@@ -45,18 +46,23 @@ def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
             yield Finding("bar-missing", "warning", sentence, evaluation.where)
 
 
-def lint_point(
-    point: Point, entry: Entry, scenario: Scenario, include: Where | None
+def lint_combination(
+    arm: Arm, values: Values, workload: Workload, entry: Entry, at: Place
 ) -> list[Finding]:
-    """Return the faults of one resolved point; ``include`` is the include rule that made it."""
+    """Return the faults of one resolved combination; ``at`` finds the line of an axis."""
+    found = [_queueing(arm, values, at), _captures(arm, values, at), _heads(arm, at)]
+    found += [_gpus(arm, entry, at), _method(arm, entry, at), _context(arm, workload, at)]
+    return [finding for finding in found if finding]
+
+
+def place(scenario: Scenario, include: Where | None = None) -> Place:
+    """Return the finder of lines for a scenario, or for one include rule of it."""
     places = {axis.name: axis.where for axis in scenario.axes}
 
     def at(*names: str) -> Where:
         return include or next((places[n] for n in names if n in places), scenario.where)
 
-    found = [_queueing(point, at), _captures(point, at), _heads(point, at), _gpus(point, entry, at)]
-    found += [_method(point, at), _context(point, at)]
-    return [finding for finding in found if finding]
+    return at
 
 
 def mono_serves(entry: Entry, scenario: Scenario) -> Finding | None:
@@ -74,60 +80,59 @@ def mono_serves(entry: Entry, scenario: Scenario) -> Finding | None:
     return Finding("mono-serves", "info", sentence, asked[0].where)
 
 
-def _queueing(point: Point, at: Place) -> Finding | None:
-    most = point.arm.axes.max_num_seqs
-    if most is None or most >= point.conc or point.queueing:
+def _queueing(arm: Arm, values: Values, at: Place) -> Finding | None:
+    most, conc = arm.axes.max_num_seqs, values["conc"]
+    if most is None or most >= conc or values["queueing"]:
         return None
-    sentence = f"max-num-seqs {most} is below the concurrency {point.conc} of {point.name}"
     return Finding(
         "max-num-seqs-below-conc",
         "error",
-        sentence,
+        f"max-num-seqs is {most} where conc is {conc}: {conc - most} requests would wait",
         at("max_num_seqs", "conc"),
         hint="raise it, or set queueing: true",
     )
 
 
-def _captures(point: Point, at: Place) -> Finding | None:
-    sizes, axes = point.arm.axes.capture_sizes, point.arm.axes
-    rows = min(point.conc, axes.max_num_seqs or point.conc) * (axes.k + 1)
-    if not sizes or max(sizes) >= rows:
+def _captures(arm: Arm, values: Values, at: Place) -> Finding | None:
+    sizes, axes = arm.axes.capture_sizes, arm.axes
+    requests, width = min(values["conc"], axes.max_num_seqs or values["conc"]), axes.k + 1
+    if not sizes or max(sizes) >= requests * width:
         return None
     sentence = (
-        f"{point.name} reaches {rows} rows a step ({rows // (axes.k + 1)} requests of "
-        f"{axes.k + 1}); the largest capture size is {max(sizes)}"
+        f"conc {values['conc']} reaches {requests * width} rows a step ({requests} requests of "
+        f"{width}); the largest capture size is {max(sizes)}"
     )
     return Finding("capture-gap", "error", sentence, at("capture_sizes"))
 
 
-def _heads(point: Point, at: Place) -> Finding | None:
-    heads, tp = point.arm.model.heads, point.arm.axes.tp
+def _heads(arm: Arm, at: Place) -> Finding | None:
+    heads, tp = arm.model.heads, arm.axes.tp
     if not heads or heads % tp == 0:
         return None
-    sentence = f"tp {tp} does not divide the {heads} attention heads of {point.arm.model.name}"
+    sentence = f"tp {tp} does not divide the {heads} attention heads of {arm.model.name}"
     return Finding("tp-heads", "error", sentence, at("tp"))
 
 
-def _gpus(point: Point, entry: Entry, at: Place) -> Finding | None:
-    have, need = entry.cluster.gpus_per_node, point.gpus
+def _gpus(arm: Arm, entry: Entry, at: Place) -> Finding | None:
+    have, need = entry.cluster.gpus_per_node, arm.axes.tp * arm.axes.pp
     if not have or need <= have:
         return None
-    sentence = f"tp x pp = {need} accelerators; a node of {entry.cluster.name} has {have}"
+    sentence = f"tp x pp is {need} accelerators; a node of {entry.cluster.name} has {have}"
     return Finding("tp-gpus", "error", sentence, at("tp", "pp"))
 
 
-def _method(point: Point, at: Place) -> Finding | None:
-    if point.arm.axes.k == 0 or point.arm.method != "none":
+def _method(arm: Arm, entry: Entry, at: Place) -> Finding | None:
+    if arm.axes.k == 0 or arm.method != "none":
         return None
-    sentence = f"k is {point.arm.axes.k} and {point.entry} has no speculation"
+    sentence = f"k is {arm.axes.k} and {entry.name} has no speculation"
     return Finding("k-without-method", "error", sentence, at("k"))
 
 
-def _context(point: Point, at: Place) -> Finding | None:
-    limit, load = point.arm.axes.max_model_len, point.workload
-    if limit is None or isinstance(load, Accuracy) or load.isl + load.osl <= limit:
+def _context(arm: Arm, workload: Workload, at: Place) -> Finding | None:
+    limit = arm.axes.max_model_len
+    if limit is None or isinstance(workload, Accuracy) or workload.isl + workload.osl <= limit:
         return None
-    sentence = f"isl {load.isl} + osl {load.osl} is over max-model-len {limit}"
+    sentence = f"isl {workload.isl} + osl {workload.osl} is over max-model-len {limit}"
     return Finding("context-too-long", "error", sentence, at("max_model_len"))
 
 

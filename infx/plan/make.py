@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from infx import frameworks
@@ -14,10 +15,11 @@ from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
 from infx.domain.identity import content_id
 from infx.domain.plan import Candidate, Disposition, Plan
-from infx.domain.point import FixedLengths, Harness, Point
+from infx.domain.point import Arm, FixedLengths, Harness, Point
+from infx.frameworks.base import Refusal
 from infx.plan.expand import Element, Values, dependence, derive, elements, excluding
 from infx.plan.jobs import estimate_cost, make_jobs
-from infx.plan.lint import lint_entry, lint_point, mono_serves
+from infx.plan.lint import lint_combination, lint_entry, mono_serves, place
 from infx.plan.resolve import ArmMaker, PointMaker, accuracy, fixed_lengths
 
 __all__ = ["LISTED", "make_plan"]
@@ -64,17 +66,20 @@ class _Ledger:
         self.points: list[Point] = []
         self._seen: dict[str, str] = {}
 
-    def leave_out(self, disposition: Disposition, rule: str, row: dict[str, Any]) -> None:
+    def leave_out(
+        self, disposition: Disposition, rule: str, row: Callable[[], dict[str, Any]]
+    ) -> None:
         self.counts[disposition] += 1
         self.excluded_by[rule] += 1
         if self.excluded_by[rule] <= LISTED:
-            self.rows.append(Candidate(disposition=disposition, rule=rule, **row))
+            self.rows.append(Candidate(disposition=disposition, rule=rule, **row()))
 
     def add(self, point: Point, row: dict[str, Any]) -> None:
         """Count ``point`` as run, or as a duplicate of an equal one."""
         if point.point_id in self._seen:
             row |= {"sentence": f"the same as {self._seen[point.point_id]}"}
-            self.leave_out("duplicate", "repeat-of", row | {"point_id": point.point_id})
+            row |= {"point_id": point.point_id}
+            self.leave_out("duplicate", "repeat-of", lambda: row)
             return
         self._seen[point.point_id] = point.name
         self.counts["run"] += 1
@@ -93,63 +98,65 @@ def _plan_entry(entry: Entry, harness: Harness, ledger: _Ledger) -> list[Finding
     computations: dict[str, tuple[Scenario, Element]] = {}
     options = frameworks.get(entry.framework).options
     capacity = {name for name, option in options.items() if option.capacity}
+    arms: set[int] = set()
     for number, scenario in enumerate(entry.scenarios):
-        for point, element in _scenario_points(entry, number, scenario, maker, ledger, faults):
-            computation = content_id(point.arm.computation(capacity))
-            computations.setdefault(computation, (scenario, element))
+        for arm, element in _run_scenario(entry, number, scenario, maker, ledger, faults):
+            if id(arm) not in arms:
+                arms.add(id(arm))
+                computation = content_id(arm.computation(capacity))
+                computations.setdefault(computation, (scenario, element))
     for evaluation in entry.evaluations:
         for scenario, element in computations.values():
             faults += _plan_evaluation(evaluation, scenario, element, maker, ledger)
     return faults
 
 
-def _scenario_points(
+def _run_scenario(
     entry: Entry,
     number: int,
     scenario: Scenario,
     maker: PointMaker,
     ledger: _Ledger,
     faults: list[Finding],
-) -> Iterator[tuple[Point, Element]]:
+) -> Iterator[tuple[Arm, Element]]:
     framework, excluded = frameworks.get(entry.framework), excluding(scenario.exclude)
     workload, varied = fixed_lengths(scenario.workload), _varied(scenario)
-    refused: dict[int, Any] = {}
-    follows = _Follows(maker.arms, scenario)
+    refused: dict[int, Refusal | None] = {}
+    follows, at = _Follows(maker.arms, scenario), place(scenario)
+
+    def row(values: Values, **more: Any) -> dict[str, Any]:
+        shown = {name: values[name] for name in varied}
+        return {"entry": entry.name, "scenario": number, "values": shown, **more}
+
     for element in elements(scenario):
         values = element.values
-        row = {"entry": entry.name, "scenario": number, "values": {n: values[n] for n in varied}}
-        rule = None if element.include else excluded(values)
-        if rule:
-            place = f"{rule.reason} ({rule.where})"
-            ledger.leave_out(
-                "excluded", place, row | {"where": rule.where, "sentence": rule.reason}
-            )
+        if rule := None if element.include else excluded(values):
+            extra = {"where": rule.where, "sentence": rule.reason}
+            ledger.leave_out("excluded", rule.text, partial(row, values, **extra))
             continue
-        arm = maker.arms.arm(values, "throughput")
-        refusal = refused.get(id(arm), ...)
-        if refusal is ...:
-            refusal = refused[id(arm)] = next(iter(framework.refusals(arm)), None)
-        if refusal:
+        arm, load = maker.arms.arm(values, "throughput"), workload(values)
+        found = at if element.include is None else place(scenario, element.include.where)
+        faults += lint_combination(arm, values, load, entry, found)
+        if id(arm) not in refused:
+            refused[id(arm)] = next(iter(framework.refusals(arm)), None)
+        if refusal := refused[id(arm)]:
             extra = {"sentence": refusal.sentence, "where": scenario.where}
-            ledger.leave_out("excluded", refusal.code, row | extra)
+            ledger.leave_out("excluded", refusal.code, partial(row, values, **extra))
             continue
-        point = maker.point(values, workload(values), "throughput", follows.of(element), varied)
-        faults += lint_point(
-            point, entry, scenario, element.include.where if element.include else None
-        )
-        ledger.add(point, row)
-        yield point, element
+        point = maker.point(arm, values, load, "throughput", follows.of(element), varied)
+        ledger.add(point, row(values))
+        yield arm, element
 
 
 def _plan_evaluation(
     spec: EvaluationSpec, scenario: Scenario, element: Element, maker: PointMaker, ledger: _Ledger
 ) -> list[Finding]:
     values = _at_conc(scenario, element, spec.conc)
-    point = maker.point(values, accuracy(spec), "evaluation", {}, ())
+    arm, load = maker.arms.arm(values, "evaluation"), accuracy(spec)
+    point = maker.point(arm, values, load, "evaluation", {}, ())
     row = {"entry": point.entry, "scenario": -1, "values": {"task": spec.task, "conc": spec.conc}}
     ledger.add(point, row)
-    entry = maker.arms.entry
-    return lint_point(point, entry, scenario, spec.where)
+    return lint_combination(arm, values, load, maker.arms.entry, place(scenario, spec.where))
 
 
 def _at_conc(scenario: Scenario, element: Element, conc: int) -> Values:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from infx.config.expressions import Expression
 from infx.config.matrix import Entry, EvaluationSpec, Value, WorkloadSpec
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, Axes, is_load
-from infx.domain.findings import Where
 from infx.domain.identity import content_id
 from infx.domain.point import Accuracy, Arm, FixedLengths, Harness, Point, Workload
 from infx.golden import acceptance
@@ -29,7 +28,7 @@ class ArmMaker:
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.options = {**entry.recipe.options, **entry.options}
-        self._evaluate = {name: _value(v, entry.recipe.where) for name, v in self.options.items()}
+        self._evaluate = {name: _value(v) for name, v in self.options.items()}
         self._known: dict[Any, Arm] = {}
 
     def arm(self, values: Values, mode: str) -> Arm:
@@ -77,6 +76,7 @@ class PointMaker:
 
     def point(
         self,
+        arm: Arm,
         values: Values,
         workload: Workload,
         mode: Any,
@@ -88,7 +88,6 @@ class PointMaker:
         ``expressions`` are the fields that follow the concurrency (their value is replaced by the
         text in curve_id); ``varied`` the axes that tell this point from its neighbours by name.
         """
-        arm = self.arms.arm(values, mode)
         content = self._content(values, arm, workload, mode)
         curve = _curve_content(content, expressions)
         return Point(
@@ -121,16 +120,14 @@ class PointMaker:
 
 def workload_identity(workload: Workload) -> dict[str, Any]:
     """Return what identifies a workload: all of it but the limits that only judge it."""
-    content = asdict(workload)
-    content.pop("bars", None)
-    content.pop("error_share", None)
-    return content
+    names = (axis.name for axis in fields(workload) if axis.name not in ("bars", "error_share"))
+    return {name: getattr(workload, name) for name in names}
 
 
 def fixed_lengths(spec: WorkloadSpec) -> Callable[[Values], FixedLengths]:
     """Return a function from a combination to the workload that ``spec`` describes for it."""
     values = {name: getattr(spec, name) for name in _WORKLOAD_FIELDS}
-    evaluate = {name: _value(value, spec.where) for name, value in values.items()}
+    evaluate = {name: _value(value) for name, value in values.items()}
 
     def resolve(combination: Values) -> FixedLengths:
         resolved = {name: get(combination) for name, get in evaluate.items()}
@@ -152,9 +149,9 @@ def accuracy(spec: EvaluationSpec) -> Accuracy:
     )
 
 
-def _value(value: Value, where: Where) -> Callable[[Values], Any]:
+def _value(value: Value) -> Callable[[Values], Any]:
     if isinstance(value, Expression):
-        return memoised(value, where)
+        return memoised(value)
     return lambda _: value
 
 

@@ -26,23 +26,24 @@ AT = Where("matrix.yaml", 1, 1)
 LOCAL = Cluster(name="local", executor="local", hardware="cpu", where=AT)
 
 
-def expression(text: str) -> Any:
-    return parse_expression(text, frozenset(AXES))
+def expression(text: str, where: Where = AT) -> Any:
+    return parse_expression(text, frozenset(AXES), where)
 
 
-def value(raw: Any) -> Any:
-    return expression(raw[1:]) if isinstance(raw, str) and raw.startswith("=") else raw
+def value(raw: Any, where: Where = AT) -> Any:
+    return expression(raw[1:], where) if isinstance(raw, str) and raw.startswith("=") else raw
 
 
 def axes(**named: Any) -> tuple[AxisValues, ...]:
     """``conc=[1, 2]`` is a list of values, ``tp=2`` one value, ``k="=conc"`` an expression."""
     made = []
     for line, (name, raw) in enumerate(named.items(), 10):
-        values = value(raw) if isinstance(raw, str) and raw.startswith("=") else raw
+        where = Where("matrix.yaml", line, 9)
+        values = value(raw, where)
         if not isinstance(values, list) and values is raw:
             values = [values]
         content = tuple(values) if isinstance(values, list) else values
-        made.append(AxisValues(name=name, values=content, where=Where("matrix.yaml", line, 9)))
+        made.append(AxisValues(name=name, values=content, where=where))
     return tuple(made)
 
 

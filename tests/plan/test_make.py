@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from infx.config.matrix import Matrix
 from infx.domain.errors import ConfigError
 from infx.domain.point import Accuracy
 from infx.plan import check_inputs, make_plan, read_plan, write_plan
@@ -22,6 +26,11 @@ from tests.plan.matrices import (
 
 def plan_of(*entries: Any) -> Any:
     return make_plan(matrix(*entries))
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    return work(), time.perf_counter() - started
 
 
 def codes(error: pytest.ExceptionInfo[ConfigError]) -> list[str]:
@@ -175,8 +184,6 @@ def test_what_must_not_be_run_is_refused_at_its_line(code: str, line: int, made:
 
 
 def test_tp_over_the_node_is_refused() -> None:
-    import dataclasses
-
     node = dataclasses.replace(LOCAL, gpus_per_node=2)
     with pytest.raises(ConfigError) as error:
         plan_of(entry(scenario(tp=4), cluster=node, framework="llamacpp"))
@@ -195,14 +202,7 @@ def test_queueing_says_that_the_limit_is_meant_to_bind() -> None:
 
 
 def test_nothing_left_is_a_plan_that_says_why() -> None:
-    plan = plan_of(
-        entry(
-            scenario(
-                [("true_name_of_nothing := 1", "x")] if False else [("conc >= 1", "all of them")],
-                conc=[1, 2],
-            )
-        )
-    )
+    plan = plan_of(entry(scenario([("conc >= 1", "all of them")], conc=[1, 2])))
     assert plan.points == ()
     assert plan.counts == {"excluded": 2}
 
@@ -210,11 +210,7 @@ def test_nothing_left_is_a_plan_that_says_why() -> None:
 def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> None:
     source = tmp_path / "matrix.yaml"
     source.write_text("a: 1\n")
-    import hashlib
-
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    from infx.config.matrix import Matrix
-
     plan = make_plan(Matrix(entries=(entry(scenario(conc=[1, 2])),), inputs={str(source): digest}))
     write_plan(plan, tmp_path / "plan.json")
     again = read_plan(tmp_path / "plan.json")
@@ -230,23 +226,21 @@ def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> N
 def test_a_hundred_thousand_candidates_expand_in_about_a_second() -> None:
     space = scenario(
         [
-            ("conc > 64", "over"),
+            ("conc > 40", "over"),
             ("max_num_seqs < conc", "below"),
-            ("tp * pp > 8", "gpus"),
-            ("kv_cache_dtype == 'mxfp4' and tp != 4", "mxfp4"),
+            ("max_num_batched_tokens < 64 * max_num_seqs", "prefill"),
+            ("block_size == 128 and max_model_len < 4096", "short"),
         ],
         conc=[*range(1, 101)],
         max_num_seqs=[1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
-        tp=[1, 2, 4, 8],
-        pp=[1, 2, 4, 8, 16],
-        kv_cache_dtype=["auto", "bf16", "fp8", "mxfp4", "fp32"],
+        max_num_batched_tokens=[512, 1024, 2048, 4096, 8192],
+        block_size=[16, 32, 64, 128],
+        max_model_len=[1024, 2048, 4096, 8192, 16384],
         capture_sizes="=range(1, conc+1)",
-        k=0,
     )
-    # The bound is twice the time of a plain loop that builds as many dictionaries, so that it
-    # holds on a slow or busy machine.
-    started = time.perf_counter()
-    plan = plan_of(entry(space, framework="llamacpp", heads=0))
-    spent = time.perf_counter() - started
+    plan, spent = timed(lambda: plan_of(entry(space)))
+    _, counted = timed(lambda: sum(1 for _ in range(10_000_000)))
     assert plan.candidates == 100_000
-    print(f"100,000 candidates, {len(plan.points)} points in {spent:.2f} s")
+    assert len(plan.points) > 5_000
+    # About a second on a quiet machine that counts to ten million in 0.4 s: the ratio is 2 to 3.
+    assert spent < 6 * counted, f"{len(plan.points)} points in {spent:.2f} s"
