@@ -12,5 +12,5 @@ PRECISIONS = (
     *("fp32", "bf16", "fp16", "fp8", "mxfp8", "fp4", "mxfp4", "nvfp4"),
     *("int8", "int4", "q8", "q4"),
 )
-TASKS = ("gsm_mini", "gsm8k")
+TASKS = ("gsm_mini", "gsm_mini_heldout", "gsm8k")
 FILTERS = ("strict-match", "flexible-extract", "robust")

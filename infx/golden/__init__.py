@@ -1,0 +1,5 @@
+"""Acceptance-length curves as data."""
+
+from infx.golden.lookup import acceptance
+
+__all__ = ["acceptance"]

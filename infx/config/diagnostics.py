@@ -1,0 +1,58 @@
+"""Findings as text: the place, the source line with a caret, the hint. Pure; colour is the CLI's.
+
+configs/quickstart.yaml:12:9: unknown-key `max-num-seq` is not an axis
+   12 |         max-num-seq: 4
+      |         ^~~~~~~~~~~
+      = did you mean `max-num-seqs`?
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from infx.domain.findings import Finding, Where
+
+__all__ = ["format_finding", "format_findings"]
+
+_WORD = re.compile(r"[\w.*/+-]*")
+_WIDEST = 100
+
+
+def format_findings(findings: Sequence[Finding], line_of: Callable[[Where], str | None]) -> str:
+    """Return all findings as text, each with its source line.
+
+    ``line_of`` gives the source line of a place, or None (`Project.source_line` reads files).
+    """
+    return "\n".join(
+        format_finding(finding, line_of(finding.where) if finding.where else None)
+        for finding in findings
+    )
+
+
+def format_finding(finding: Finding, source: str | None = None) -> str:
+    """Return one finding as one to four lines; ``source`` is the line of the file it is about."""
+    place = f"{finding.where}: " if finding.where else ""
+    lines = [f"{place}{finding.code} {finding.sentence}"]
+    number = str(finding.where.line) if finding.where else ""
+    if finding.where and finding.where.line and source is not None:
+        text, col = _window(source.replace("\t", " "), finding.where.col)
+        lines.append(f"{number:>5} | {text}")
+        lines.append(f"{'':5} | {' ' * (col - 1)}{_caret(text, col)}".rstrip())
+    if finding.hint:
+        lines.append(f"{'':5} = {finding.hint}")
+    return "\n".join(lines)
+
+
+def _caret(text: str, col: int) -> str:
+    word = _WORD.match(text[max(col - 1, 0) :])
+    return "^" + "~" * max((len(word[0]) if word else 1) - 1, 0)
+
+
+def _window(text: str, col: int) -> tuple[str, int]:
+    """Return at most 100 characters of a line around a column, and the column in them."""
+    if len(text) <= _WIDEST:
+        return text, col
+    start = max(0, min(col - _WIDEST // 2, len(text) - _WIDEST))
+    head, tail = "…" * (start > 0), "…" * (start + _WIDEST < len(text))
+    return f"{head}{text[start : start + _WIDEST]}{tail}", col - start + len(head)

@@ -1,0 +1,178 @@
+"""The shape of the files as pydantic models: keys, types, ranges and closed vocabularies.
+
+Used at the boundary only: `infx.config.schema` writes them as JSON Schema, and `infx.config.shape`
+checks each mapping of a file against its model. A nested section is named for the schema and
+skipped by its parent's validation, since the reader of that section checks it with its own place;
+so one bad section hides nothing of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
+
+from infx.config.axis_schema import EXPRESSION_SCHEMA, axes_schema
+from infx.domain.acceptance import LAWS
+from infx.domain.axes import kebab
+from infx.domain.vocabulary import EXECUTORS, FRAMEWORKS, METHODS, PRECISIONS, THINKING
+
+__all__ = [
+    "ClusterSection",
+    "EntrySection",
+    "EvaluationSection",
+    "ExcludeSection",
+    "ModelSection",
+    "RecipeSection",
+    "ScenarioSection",
+    "Section",
+    "SpeculationSection",
+    "WorkloadSection",
+]
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_WHOLE = {"anyOf": [{"type": "integer"}, EXPRESSION_SCHEMA]}
+_OPTION = {"type": ["string", "number", "boolean", "null", "array"]}
+
+Name = Annotated[str, Field(pattern=NAME)]
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Value = Annotated[Any, WithJsonSchema(_WHOLE)]
+"""A whole number or an expression; its reader checks it."""
+Options = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": _OPTION})
+]
+
+
+Env = Annotated[
+    dict[Annotated[str, Field(pattern=ENV_NAME)], str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"type": "string", "pattern": ENV_NAME},
+            "additionalProperties": {"type": "string"},
+        }
+    ),
+]
+
+
+class Section(BaseModel):
+    """A mapping of a file: keys in kebab case, nothing unknown, no conversion of types."""
+
+    model_config = ConfigDict(
+        alias_generator=kebab, extra="forbid", strict=True, allow_inf_nan=False, frozen=True
+    )
+
+
+class WorkloadSection(Section):
+    """What the client sends."""
+
+    isl: Value = Field(description="input tokens a request")
+    osl: Value = Field(description="output tokens a request")
+    requests: Value = Field(description="profiled requests")
+    warmup_requests: Value = Field(0, description="requests before, never counted")
+    seed: Value = Field(7, description="seed of the random prompts")
+    duration_s: Value = Field(None, description="stop after so many seconds")
+    error_share: float = Field(
+        0.05, ge=0, le=1, description="largest share of failed requests in a valid point"
+    )
+
+
+class ExcludeSection(Section):
+    """Candidates that are not run."""
+
+    when: Text = Field(description="an expression over the axes")
+    reason: Text = Field(description="why; the ledger shows it")
+
+
+class ScenarioSection(Section):
+    """A workload and the search space it is measured over."""
+
+    workload: SkipValidation[WorkloadSection]
+    axes: Annotated[dict[str, Any], WithJsonSchema(axes_schema(several=True))] = Field(
+        description="what varies: values, lists of values, or expressions over other axes"
+    )
+    include: list[Annotated[Any, WithJsonSchema(axes_schema(several=False))]] = Field(
+        [], description="candidates beside the cross product"
+    )
+    exclude: list[SkipValidation[ExcludeSection]] = []
+
+
+class EvaluationSection(Section):
+    """One lm-eval task, run once for each server computation that differs."""
+
+    task: Text = Field(
+        description="gsm_mini, gsm_mini_heldout, gsm8k, or the path of an lm-eval task file"
+    )
+    limit: Positive | None = Field(None, description="questions; null: all of them")
+    shots: Count = Field(5, description="worked examples before each question")
+    conc: Positive = Field(4, description="requests in flight")
+    seed: int = 0
+    max_tokens: Positive = Field(256, description="longest answer")
+    source: str | None = Field(
+        None, description="where gsm8k comes from: hub, or a folder with train.jsonl and test.jsonl"
+    )
+    bars: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
+        {}, description="least score for each filter"
+    )
+
+
+class SpeculationSection(Section):
+    """How drafts are made, and which golden curve gives their acceptance length."""
+
+    method: Literal[METHODS]  # type: ignore[valid-type]
+    golden: Name | None = Field(None, description="a file of golden_al/; none: real acceptance")
+    thinking: Literal[THINKING] | None = None  # type: ignore[valid-type]
+    law: Literal[LAWS] = "min-variance"  # type: ignore[valid-type]
+
+
+class EntrySection(Section):
+    """One model x image x engine x cluster with its scenarios."""
+
+    model_prefix: Name = Field(description="the model's family; bars are keyed by it")
+    precision: Literal[PRECISIONS]  # type: ignore[valid-type]
+    framework: Literal[FRAMEWORKS]  # type: ignore[valid-type]
+    image: Text = Field(description="the engine's build: pypi:name==version or a container image")
+    image_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    recipe: Text = Field(description="a file of recipes/, without .yaml")
+    cluster: Text = Field(description="a key of configs/clusters.yaml")
+    speculation: SkipValidation[SpeculationSection] | None = None
+    options: Options = Field({}, description="engine options over the recipe's")
+    scenarios: list[SkipValidation[ScenarioSection]] = Field(min_length=1)
+    evaluations: list[SkipValidation[EvaluationSection]] = []
+
+
+class ModelSection(Section):
+    """The weights under test."""
+
+    name: Text = Field(description="the served model id")
+    weights: Annotated[str, Field(pattern=r"^(package:\w[\w.]*/.+|random:\d+|hf:.+|[./~].*)$")] = (
+        Field(description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, or a path")
+    )
+    revision: str = ""
+    tokenizer: Text = Field("engine", description="gguf, engine, a folder or a hub id")
+    heads: Count = Field(0, description="attention heads; 0: unknown")
+    kv_heads: Count = 0
+
+
+class RecipeSection(Section):
+    """How an engine is launched for a model on a chip."""
+
+    framework: Literal[FRAMEWORKS]  # type: ignore[valid-type]
+    model: SkipValidation[ModelSection]
+    hardware: list[Text] = Field(min_length=1, description="hardware classes it is written for")
+    options: Options = Field({}, description="engine options: literals or expressions over axes")
+    env: Env = {}
+    chat_template: bool = False
+    start_limit_s: Positive = Field(300, description="seconds without progress before giving up")
+
+
+class ClusterSection(Section):
+    """Where jobs run."""
+
+    executor: Literal[EXECUTORS]  # type: ignore[valid-type]
+    hardware: Text
+    gpus_per_node: Count = Field(0, description="0: a CPU machine")
+    time_limit_s: Positive = 3600

@@ -1,0 +1,41 @@
+"""The acceptance a server is told, looked up in a golden curve; never interpolated."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from infx.config.matrix import SpeculationSpec
+from infx.domain.acceptance import Acceptance
+from infx.domain.errors import ConfigError
+from infx.domain.findings import Finding
+
+__all__ = ["acceptance"]
+
+
+def acceptance(
+    spec: SpeculationSpec, k: int, mode: Literal["throughput", "evaluation"] = "throughput"
+) -> Acceptance:
+    """Return the acceptance for K draft tokens.
+
+    It is synthetic at the golden length in a throughput run, and real in an evaluation, without
+    drafts (K = 0) and without a golden file. Raises ConfigError (``golden-k-missing``) when the
+    curve has no length for this K.
+    """
+    if mode == "evaluation" or k == 0 or not spec.golden:
+        return Acceptance(k=k)
+    if k not in spec.lengths:
+        raise ConfigError([_missing(spec, k)])
+    return Acceptance(
+        mode="synthetic",
+        length=spec.lengths[k],
+        law=spec.law,  # type: ignore[arg-type]
+        golden=spec.golden,
+        thinking=spec.thinking,
+        k=k,
+    )
+
+
+def _missing(spec: SpeculationSpec, k: int) -> Finding:
+    held = ", ".join(map(str, sorted(spec.lengths))) or "none"
+    sentence = f"{spec.golden} has no length for K={k} with thinking {spec.thinking}"
+    return Finding("golden-k-missing", "error", sentence, spec.where, f"it holds K = {held}")

@@ -1,0 +1,51 @@
+"""Findings as text."""
+
+from __future__ import annotations
+
+from infx.config.diagnostics import format_finding, format_findings
+from infx.domain.findings import Finding, Where
+
+FINDING = Finding(
+    "unknown-key",
+    "error",
+    "`max-num-seq` is not an axis",
+    Where("configs/x.yaml", 12, 9),
+    "did you mean `max-num-seqs`?",
+)
+
+
+def test_place_source_caret_hint() -> None:
+    assert format_finding(FINDING, "        max-num-seq: 4") == (
+        "configs/x.yaml:12:9: unknown-key `max-num-seq` is not an axis\n"
+        "   12 |         max-num-seq: 4\n"
+        "      |         ^~~~~~~~~~~\n"
+        "      = did you mean `max-num-seqs`?"
+    )
+
+
+def test_without_source_without_place() -> None:
+    assert format_finding(Finding("file-empty", "error", "x is empty")) == "file-empty x is empty"
+    whole = Finding("file-empty", "error", "it is empty", Where("x.yaml"))
+    assert format_finding(whole, "ignored") == "x.yaml: file-empty it is empty"
+
+
+def test_a_tab_takes_one_column() -> None:
+    lines = format_finding(FINDING, "\t       max-num-seq: 4").splitlines()
+    assert lines[1].index("max-num-seq") == lines[2].index("^")
+
+
+def test_a_long_line_is_cut_around_the_caret() -> None:
+    finding = Finding("wrong-type", "error", "no", Where("x.yaml", 1, 501))
+    lines = format_finding(finding, "a" * 500 + "!BAD" + "b" * 500).splitlines()
+    assert len(lines[1]) < 120
+    assert lines[1][lines[2].index("^")] == "!"
+
+
+def test_a_caret_beyond_the_line_stands_after_it() -> None:
+    finding = Finding("bad-expression", "error", "no", Where("x.yaml", 1, 4))
+    assert format_finding(finding, "abc").splitlines()[2] == "      |    ^"
+
+
+def test_several() -> None:
+    text = format_findings([FINDING, FINDING], lambda where: "        max-num-seq: 4")
+    assert text.count("^~~~~~~~~~~\n") == 2
