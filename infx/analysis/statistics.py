@@ -1,0 +1,75 @@
+"""The statistics that the figures stand on, in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from infx.domain.record import Distribution
+
+__all__ = ["QUANTILES", "describe", "percentile", "standard_error", "wilson"]
+
+QUANTILES = (50, 75, 90, 95, 99)
+
+
+def percentile(ordered: Sequence[float], q: float) -> float:
+    """Return the q-th percentile (0 … 100) of ascending values.
+
+    Linear between the two nearest ranks, at rank (n-1)·q/100: definition 7 of Hyndman and Fan,
+    "Sample quantiles in statistical packages" (1996), which is numpy's ``linear`` and aiperf's.
+    Raises ValueError when there is no value.
+    """
+    if not ordered:
+        raise ValueError("a percentile needs at least one value")
+    rank = (len(ordered) - 1) * q / 100
+    index = math.floor(rank)
+    share = rank - index
+    below, above = ordered[index], ordered[min(index + 1, len(ordered) - 1)]
+    # From the nearer end, so that equal neighbours give themselves and ranks keep their order.
+    if share < 0.5:
+        return below + (above - below) * share
+    return above - (above - below) * (1 - share)
+
+
+def describe(values: Sequence[float]) -> Distribution:
+    """Return the distribution of ``values``; ``std`` is that of the values themselves (n, not n-1),
+    as aiperf has it. Raises ValueError when there is no value."""
+    ordered = sorted(values)
+    p50, p75, p90, p95, p99 = (percentile(ordered, q) for q in QUANTILES)
+    mean = math.fsum(ordered) / len(ordered)
+    variance = math.fsum((value - mean) ** 2 for value in ordered) / len(ordered)
+    return Distribution(
+        n=len(ordered),
+        mean=mean,
+        std=math.sqrt(variance),
+        p50=p50,
+        p75=p75,
+        p90=p90,
+        p95=p95,
+        p99=p99,
+    )
+
+
+def standard_error(share: float, n: int) -> float:
+    """Return the binomial standard error of a ``share`` seen in ``n`` trials.
+
+    √(p(1-p)/(n-1)), the unbiased form that lm-eval prints; 0 when n is 1 or less. It is 0 too at
+    shares of 0 and 1, where only an interval tells how little is known: see `wilson`.
+    """
+    return math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else 0.0
+
+
+def wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Return the Wilson score interval of a ``share`` seen in ``n`` trials (95 % by default).
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference" (1927). It
+    stays inside [0, 1] and has a width at shares of 0 and 1. Raises ValueError when n is 0.
+    """
+    if n < 1:
+        raise ValueError("an interval needs at least one trial")
+    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    centre = share + z * z / (2 * n)
+    scale = 1 + z * z / n
+    low = (centre - spread) / scale if share > 0 else 0.0
+    high = (centre + spread) / scale if share < 1 else 1.0
+    return low, high

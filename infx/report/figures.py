@@ -1,0 +1,78 @@
+"""Numbers, times and axes as people read them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+__all__ = ["blank", "clock", "command", "count", "duration", "figure", "percent", "plain", "values"]
+
+blank = "–"
+
+
+def figure(value: float | None) -> str:
+    """Return three significant digits, never in exponent form: ``0.0421``, ``1,234``."""
+    if value is None:
+        return blank
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(digits, 6)}f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 … 1 as a percentage."""
+    return blank if share is None else f"{figure(share * 100)} %"
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 point``, ``3 points``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return ``42 s`` or ``5 min 03 s``."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def clock(epoch_s: float) -> str:
+    """Return a UTC time to the minute, or a dash when it is unknown."""
+    if not epoch_s:
+        return blank
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def command(argv: Iterable[str]) -> str:
+    """Return a command line that a shell takes, one option a line."""
+    words = [shlex.quote(word) for word in argv]
+    return "".join(f"{_gap(word)}{word}" for word in words).lstrip()
+
+
+def plain(value: object) -> str:
+    """Return an axis value: ``on``, ``8``, ``1–8`` for a run of integers, ``1, 2, 4``."""
+    if value is None:
+        return blank
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        return _run(list(value)) or blank
+    return str(value)
+
+
+def values(axes: Mapping[str, object]) -> str:
+    """Return ``conc=4 max-num-seqs=8``."""
+    return " ".join(f"{name}={plain(value)}" for name, value in axes.items())
+
+
+def _gap(word: str) -> str:
+    return " \\\n  " if word.startswith("--") else " "
+
+
+def _run(items: list[object]) -> str:
+    whole = [item for item in items if isinstance(item, int)]
+    if len(whole) == len(items) > 2 and whole == list(range(whole[0], whole[0] + len(whole))):
+        return f"{whole[0]}–{whole[-1]}"
+    return ", ".join(map(str, items))

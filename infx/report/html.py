@@ -1,0 +1,66 @@
+"""The report as one HTML file: no network, no library, readable without scripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from infx.analysis.pareto import NORTH_STAR
+from infx.domain.codes import CODES
+from infx.report import figures, svg
+from infx.report.model import Chart, ReportModel, Series
+
+__all__ = ["html", "write_html"]
+
+
+def html(model: ReportModel) -> str:
+    """Return the page. Every text from a record or a plan is escaped."""
+    template = _environment().get_template("report.html.j2")
+    return template.render(model=model, north_star=NORTH_STAR.key, codes=CODES)
+
+
+def write_html(model: ReportModel, path: Path) -> None:
+    """Write the page to ``path`` (UTF-8)."""
+    path.write_text(html(model), encoding="utf-8")
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("infx.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        figure=figures.figure,
+        percent=figures.percent,
+        plain=figures.plain,
+        values=figures.values,
+        clock=figures.clock,
+        duration=figures.duration,
+        command=figures.command,
+        indented=_indented,
+    )
+    environment.globals.update(chart_svg=_chart, badge=_badge, count=figures.count)
+    return environment
+
+
+def _chart(chart: Chart) -> Markup:
+    return Markup(svg.chart_svg(chart))
+
+
+def _badge(series: Series) -> Markup:
+    """Return the shape of a series as it stands in the table."""
+    path = svg.shape_path(series.number, 8, 8, 5)
+    return Markup(
+        f'<svg class="badge mark many s{series.number % 8}" viewBox="0 0 16 16" width="13" '
+        f'height="13" aria-hidden="true"><path d="{path}"/></svg>'
+    )
+
+
+def _indented(value: object) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, default=str, ensure_ascii=False)

@@ -1,0 +1,93 @@
+"""The report as Markdown for a pull request: verdict, gates, points, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from infx.analysis.pareto import NORTH_STAR
+from infx.report.figures import blank, figure
+from infx.report.model import Level, PointRow, ReportModel, ScoreRow
+
+__all__ = ["markdown", "write_markdown"]
+
+_WORD: dict[Level, str] = {"good": "PASS", "note": "NOTE", "attention": "CHECK", "bad": "FAIL"}
+
+
+def markdown(model: ReportModel) -> str:
+    """Return the summary; text from records cannot break out of its cell."""
+    parts = [
+        f"### {_WORD[model.level]}: {_safe(model.verdict)}",
+        _table(
+            ("Gate", "", "Answer"),
+            [(gate.name, _WORD[gate.level], gate.sentence) for gate in model.gates],
+        ),
+        *_points(model.rows),
+        *_accuracy(model.scores),
+        f"Run `{_safe(model.facts.run_id)}`. p90 is the slow tail; ★ is on the deciding frontier "
+        f"({NORTH_STAR.x_label} against throughput per GPU).",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_markdown(model: ReportModel, path: Path) -> None:
+    """Write the summary to ``path`` (UTF-8)."""
+    path.write_text(markdown(model), encoding="utf-8")
+
+
+def _points(rows: Sequence[PointRow]) -> list[str]:
+    if not rows:
+        return ["No throughput point has a record."]
+    heads = (
+        "Point", "conc", "Throughput tok/s/GPU", "P90 E2E-norm. tok/s/user",
+        "P90 interactivity tok/s/user", "P90 TTFT ms", "P90 E2EL s", "Status",
+    )  # fmt: skip
+    return [_table(heads, [_point(row) for row in rows])]
+
+
+def _point(row: PointRow) -> tuple[str, ...]:
+    seen, point = row.record.measurement, row.record.point
+    star = " ★" if NORTH_STAR.key in row.frontiers else ""
+    figures = (
+        [
+            seen.tput_tok_s_gpu,
+            seen.e2e_interactivity_tok_s.p90,
+            seen.interactivity_tok_s.p90,
+            seen.ttft_ms.p90,
+            seen.e2el_ms.p90 / 1000,
+        ]
+        if seen
+        else [None] * 5
+    )
+    cells = [figure(value) for value in figures]
+    return (f"{point.entry} {point.name}{star}", str(point.conc), *cells, str(row.record.status))
+
+
+def _accuracy(scores: Sequence[ScoreRow]) -> list[str]:
+    rows = [
+        (
+            row.record.point.entry,
+            f"{row.score.task}, {row.score.questions} questions, {row.score.shots}-shot",
+            found.filter,
+            f"{found.score:.3f} ± {found.stderr:.3f}",
+            blank if found.bar is None else f"{found.bar:g}",
+            found.answer,
+        )
+        for row in scores
+        for found in row.verdicts
+        if row.score
+    ]
+    heads = ("Server", "Task", "Filter", "Score ± SE", "Bar", "Answer")
+    notes = [f"- {_safe(f'{r.record.point.entry}: {r.note}')}" for r in scores if r.note]
+    return ([_table(heads, rows)] if rows else []) + (["\n".join(notes)] if notes else [])
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(_safe, line))} |" for line in lines)
+
+
+def _safe(text: str) -> str:
+    """Return ``text`` on one line, without the characters that end a cell or start HTML."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    return " ".join(escaped.replace("`", "'").split())

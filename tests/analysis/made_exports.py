@@ -1,0 +1,82 @@
+"""Artifact folders as aiperf 0.13.0 writes them, made to measure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BASE_NS = 1_795_000_000_000_000_000
+
+
+def shared(path: str) -> Path:
+    """A file of the public data set; a skip says why, and in CI it is a failure."""
+    root = os.environ.get("INFX_SHARED")
+    if not root:
+        if os.environ.get("CI") == "true":
+            pytest.fail("INFX_SHARED must name the public data in CI")
+        pytest.skip("INFX_SHARED does not name the public data")
+    return Path(root) / path
+
+
+def row(
+    start_ms: float, latency_ms: float, *, ttft_ms: float = 10.0, osl: int = 8,
+    phase: str = "profiling", error: Mapping[str, Any] | None = None, **metrics: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """One line of profile_export.jsonl; ``metrics`` replace values, ``...`` takes one away."""
+    values = {
+        "request_latency": latency_ms,
+        "time_to_first_token": ttft_ms,
+        "input_sequence_length": 16,
+        "output_sequence_length": osl,
+        "inter_chunk_latency": [1.0, 2.0],
+    }
+    values = {n: v for n, v in (values | metrics).items() if v is not ...}
+    start = BASE_NS + int(start_ms * 1e6)
+    return {
+        "metadata": {
+            "request_start_ns": start,
+            "request_end_ns": start + int(latency_ms * 1e6),
+            "benchmark_phase": phase,
+            "x_request_id": f"r{start_ms:g}",
+        },
+        "metrics": {} if error else {n: {"value": v, "unit": ""} for n, v in values.items()},
+        "error": dict(error) if error else None,
+    }
+
+
+def closed_loop(conc: int, waves: int, latency_ms: float = 100.0, **parts: Any) -> list[Any]:
+    """Rows of ``conc`` lanes that send one request after another."""
+    return [
+        row(wave * latency_ms, latency_ms, **parts) for wave in range(waves) for _ in range(conc)
+    ]
+
+
+def write_run(
+    folder: Path, rows: Sequence[Any], *, conc: int = 2, requests: int | None = -1,
+    osl: int = 8, duration_s: float | None = None, cancelled: int | None = 0, **summary: Any,
+) -> Path:  # fmt: skip
+    """Write a folder that asks for what ``rows`` hold, unless told otherwise."""
+    profiled = sum(r["metadata"]["benchmark_phase"] == "profiling" for r in rows)
+    asked = profiled if requests == -1 else requests
+    phase = {"kind": "profiling", "concurrency": conc, "requests": asked, "duration": duration_s}
+    dataset = {"type": "synthetic", "prompts": {"osl": {"mean": osl}}}
+    told = {
+        "was_cancelled": False,
+        "is_complete": True,
+        "completed_request_count": {"unit": "requests", "avg": profiled},
+        "input_config": {"phases": [phase], "datasets": [dataset]},
+    } | summary
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "profile_export_aiperf.json").write_text(json.dumps(told))
+    lines = "".join(json.dumps(r) + "\n" for r in rows)
+    (folder / "profile_export.jsonl").write_text(lines)
+    if cancelled is not None:
+        (folder / "logs").mkdir(exist_ok=True)
+        end = f"completed={profiled:,}, cancelled={cancelled:,}, errors=0 | sessions"
+        (folder / "logs/aiperf.log").write_text(f"Phase profiling (profiling) complete | {end}\n")
+    return folder

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infx.changelog.draft import draft_entry
+from tests.analysis.made_exports import shared
+from tests.report.sample_runs import LLAMA, MINI, sample_plan, sample_records
+
+
+def parsed(text: str) -> dict[str, Any]:
+    (entry,) = yaml.safe_load(text)
+    return dict(entry)
+
+
+def drafted() -> str:
+    records = sample_records()
+    return draft_entry(records, sample_plan(records))
+
+
+def test_holds_what_a_reviewer_reads() -> None:
+    entry = parsed(drafted())
+    assert entry["config-keys"] == [LLAMA, MINI]
+    assert entry["scenario-type"] == ["fixed-seq-len"]
+    assert entry["pr-link"] == "XXX"
+    told = "\n".join(entry["description"])
+    assert "pypi:xllamacpp==2026.10.11549" in told
+    assert "synthetic acceptance length 2.78" in told
+    assert "highest throughput 1411 tok/s/GPU at 98 tok/s/user" in told
+    assert "3 frontier points out of 5 planned, 3 valid" in told
+    assert "1 invalid:acceptance-off" in told
+    assert "strict-match 0.000 ± 0.000 over 64 questions" in told
+
+
+def test_keys_are_those_of_the_public_format() -> None:
+    public = yaml.load(
+        shared("data/inferencex/perf-changelog.yaml").read_text(), Loader=yaml.CSafeLoader
+    )
+    known = {key for entry in public for key in entry}
+    entry = parsed(drafted())
+    assert set(entry) <= known
+    assert {type(entry[key]) for key in ("config-keys", "description")} == {list}
+
+
+def test_bytes_are_what_the_format_asks() -> None:
+    text = drafted()
+    assert text.startswith("- config-keys:\n")
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    assert "\t" not in text
+    assert "\r" not in text
+
+
+def test_evaluations_alone_say_so() -> None:
+    records = [r for r in sample_records() if r.point.mode == "evaluation"]
+    entry = parsed(draft_entry(records, sample_plan(records), "https://github.com/o/r/pull/7"))
+    assert entry["evals-only"] is True
+    assert "scenario-type" not in entry
+    assert entry["pr-link"] == "https://github.com/o/r/pull/7"
+
+
+def test_nothing_measured_is_said() -> None:
+    entry = parsed(draft_entry([], sample_plan(sample_records())))
+    assert any("0 frontier points out of 3 planned, 0 valid" in t for t in entry["description"])
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_comes_back(text: str) -> None:
+    records = sample_records()
+    plan = sample_plan(records)
+    points = tuple(
+        replace(point, entry=text, arm=replace(point.arm, image=text)) for point in plan.points[:1]
+    )
+    entry = parsed(draft_entry([], replace(plan, points=points), pr_link=text))
+    assert entry["config-keys"] == [text]
+    assert entry["pr-link"] == text
+    assert f"{text}: image {text}" in entry["description"][0]
+
+
+@pytest.mark.parametrize("word", ["yes", "null", "1e3", "on", "12:30", "-", "a: b", "# c"])
+def test_words_that_yaml_reads_otherwise_are_quoted(word: str) -> None:
+    records = sample_records()
+    plan = sample_plan(records)
+    points = (replace(plan.points[0], entry=word),)
+    assert parsed(draft_entry([], replace(plan, points=points)))["config-keys"] == [word]

@@ -1,0 +1,142 @@
+"""The page in a real browser: switches, sorts, answers to keys, and works without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infx.report.build import build
+from infx.report.html import write_html
+from tests.report.chromium import Page, page
+from tests.report.sample_runs import FACTS, sample_plan, sample_records
+
+pytestmark = pytest.mark.slow
+
+SHOWN = "[...document.querySelectorAll('.view')].filter(v => v.offsetParent).map(v => v.id)"
+CONCS = "[...document.querySelectorAll('.sortable tbody tr')].map(r => r.cells[2].dataset.v)"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    records = sample_records()
+    write_html(build(records, sample_plan(records), FACTS), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with page(tmp_path_factory.mktemp("chromium")) as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(browser: Page, report: Path) -> Page:
+    browser.scripts(disabled=False)
+    browser.complaints.clear()
+    browser.requested.clear()
+    browser.open(report)
+    return browser
+
+
+def test_loads_without_complaint_or_network(tab: Page) -> None:
+    assert tab.complaints == []
+    assert {url.split(":")[0] for url in tab.requested} <= {"file", "about", "data"}
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_deciding_view_comes_first_and_the_others_on_demand(tab: Page, report: Path) -> None:
+    assert tab.run(SHOWN) == ["view-e2e-interactivity"]
+    tab.run("document.querySelectorAll('[role=tab]')[2].click()")
+    assert tab.run(SHOWN) == ["view-e2el"]
+    assert tab.run("location.hash") == "#axis=e2el"
+    tab.open(report, "#axis=interactivity")
+    assert tab.run(SHOWN) == ["view-interactivity"]
+
+
+def test_tabs_answer_to_arrow_keys(tab: Page) -> None:
+    tab.run("document.querySelector('[role=tab]').focus()")
+    tab.press("ArrowRight")
+    assert tab.run(SHOWN) == ["view-interactivity"]
+    assert tab.run("document.activeElement.getAttribute('aria-selected')") == "true"
+
+
+def test_the_table_sorts_both_ways(tab: Page) -> None:
+    before = tab.run(CONCS)
+    head = "document.querySelectorAll('.sortable th button')[2]"
+    tab.run(f"{head}.click()")
+    assert [int(c) for c in tab.run(CONCS)] == sorted(int(c) for c in before)
+    tab.run(f"{head}.focus()")
+    tab.press("Enter")
+    assert [int(c) for c in tab.run(CONCS)] == sorted((int(c) for c in before), reverse=True)
+    assert tab.run(f"{head}.parentElement.getAttribute('aria-sort')") == "descending"
+
+
+def test_a_mark_shows_its_card_and_lights_its_row(tab: Page) -> None:
+    tab.hover("#view-e2e-interactivity a.mark.one")
+    assert tab.run("document.getElementById('card').hidden") is False
+    assert "tok/s/GPU" in tab.run("document.getElementById('card').textContent")
+    assert tab.run("document.querySelectorAll('tr.on').length") == 1
+
+
+def test_marks_are_reached_by_keyboard_and_lead_to_their_row(tab: Page) -> None:
+    tab.run("document.querySelector('[role=tab][aria-selected=true]').focus()")
+    for _ in range(2):
+        tab.press("Tab")
+    assert tab.run("document.activeElement.classList.contains('mark')")
+    assert tab.run("document.getElementById('card').hidden") is False
+    tab.press("Enter")
+    assert tab.run("document.querySelector('tr:target') !== null")
+
+
+def test_an_arm_opens_from_its_row(tab: Page) -> None:
+    tab.run("document.querySelector('.sortable tbody th a').click()")
+    assert tab.run("document.querySelector('details.arm:target').id").startswith("arm-")
+    tab.run("0")  # a turn of the event loop, for hashchange
+    assert tab.run("document.querySelector('details.arm:target').open")
+
+
+def test_without_scripts_everything_is_shown(browser: Page, report: Path) -> None:
+    browser.scripts(disabled=True)
+    browser.open(report)
+    assert len(browser.run(SHOWN)) == 3
+    assert browser.run("document.querySelector('.tabs').hidden")
+    assert browser.run("document.querySelectorAll('.view title').length") > 20
+    browser.scripts(disabled=False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_schemes(tab: Page, report: Path, scheme: str) -> None:
+    tab.dark(scheme)
+    tab.open(report)
+    assert tab.run(CONTRAST) == []
+
+
+CONTRAST = """(() => {
+  const light = (css) => {
+    const parts = css.match(/[\\d.]+/g).map(Number);
+    if (parts[3] === 0) return null;
+    const [r, g, b] = parts.slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const found = light(getComputedStyle(e).backgroundColor);
+      if (found !== null) return found;
+    }
+    return 1;
+  };
+  const bad = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.offsetParent && !e.closest('svg') || e.closest('script, style')) continue;
+    const style = getComputedStyle(e);
+    const ink = light(e.closest('svg') ? style.fill : style.color), paper = behind(e);
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    if (ratio < 4.5) bad.push([e.tagName, e.className.baseVal || e.className, ratio.toFixed(2)]);
+  }
+  return bad;
+})()"""
