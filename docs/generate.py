@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import typer.main
-from click import Command, Context, Group, Option
+from typer.core import TyperGroup
 
 from infx.cli.main import app
-from infx.config.schema import schemas
+from infx.config import schema
 from infx.domain.axes import AXES, VOCABULARY, kebab
 from infx.domain.codes import CODES, Code
 
@@ -63,14 +63,7 @@ def codes_page() -> str:
 def cli_page() -> str:
     """Return docs/cli.md: every command with its arguments and options."""
     root = typer.main.get_command(app)
-    parts = ["# Command line\n", NOTE, _help(root)]
-    assert isinstance(root, Group)
-    context = Context(root, info_name="infx")
-    for name in root.list_commands(context):
-        command = root.get_command(context, name)
-        assert command is not None
-        parts += _command(command, Context(command, info_name=f"infx {name}"), f"infx {name}")
-    return "\n".join(parts)
+    return "\n".join(["# Command line\n", NOTE, _help(root), *_commands(root, "infx")])
 
 
 def pages() -> dict[str, str]:
@@ -82,35 +75,33 @@ def write_all() -> None:
     """Write every generated file."""
     for name, page in pages().items():
         (ROOT / "docs" / name).write_text(page)
-    for name, schema in schemas().items():
-        path = ROOT / "configs/schema" / f"{name}.json"
-        path.write_text(json.dumps(schema, indent=2) + "\n")
+    schema.write_schemas(ROOT / "configs/schema")
 
 
-def _command(command: Command, context: Context, title: str) -> list[str]:
-    if isinstance(command, Group):
-        parts = [f"## {title}\n", _help(command)]
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            parts += _command(inner, Context(inner, info_name=f"{title} {name}"), f"{title} {name}")
-        return parts
+def _commands(group: Any, title: str) -> list[str]:
+    context = group.make_context(title, [], resilient_parsing=True)
+    named = ((name, group.get_command(context, name)) for name in group.list_commands(context))
+    return [part for name, command in named for part in _command(command, f"{title} {name}")]
+
+
+def _command(command: Any, title: str) -> list[str]:
+    if isinstance(command, TyperGroup):
+        return [f"## {title}\n", _help(command), *_commands(command, title)]
+    context = command.make_context(title, [], resilient_parsing=True)
     usage = " ".join([title, *command.collect_usage_pieces(context)])
     parts = [f"## {title}\n", f"```\n{usage}\n```\n", _help(command)]
-    options = [
-        row for p in command.params if isinstance(p, Option) and (row := _option(p, context))
-    ]
+    options = [row for option in command.params if (row := _option(option, context))]
     if options:
         parts += ["| option | what it does |\n|---|---|", *options, ""]
     return parts
 
 
-def _option(option: Option, context: Context) -> str:
-    record = option.get_help_record(context)
-    return f"| `{record[0]}` | {record[1]} |".replace("|'", "'") if record else ""
+def _option(option: Any, context: Any) -> str:
+    record = option.get_help_record(context) if option.param_type_name == "option" else None
+    return f"| `{record[0]}` | {record[1]} |" if record else ""
 
 
-def _help(command: Command) -> str:
+def _help(command: Any) -> str:
     return (command.help or "").strip() + "\n"
 
 

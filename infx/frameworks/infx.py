@@ -1,0 +1,177 @@
+"""infx's own engine (`infx.engine`), launched as a program like any other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from infx.domain.acceptance import Acceptance
+from infx.domain.axes import AXES, kebab
+from infx.domain.errors import EngineError
+from infx.domain.point import Arm
+from infx.domain.record import EngineCounters
+from infx.frameworks.base import Launch, Option, Refusal
+from infx.frameworks.prometheus import Page, parse
+
+__all__ = ["Infx"]
+
+INFO = "/server_info"
+
+# Axis -> flag, for the axes that are numbers with the engine's own default.
+FLAGS = {
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "max_model_len": "--max-model-len",
+    "block_size": "--block-size",
+}
+
+# What this build of the engine serves beside the default, so that a plan can say no.
+SERVED_DTYPES = ("auto", "fp32")
+FOREIGN = ("pp", "ep", "dp_attention", "kv_offload")
+
+
+class Infx:
+    """The engine of this repository: MiniMax-M3's architecture in plain torch."""
+
+    name = "infx"
+    methods: tuple[str, ...] = ("none", "eagle3")
+    pages: tuple[str, ...] = (INFO, "/v1/models")
+    options: Mapping[str, Option] = {
+        option.name: option
+        for option in (
+            Option("shape", str, "--model", "shape of the model"),
+            Option("dtype", str, "--dtype", "type of weights and activations"),
+            Option("threads", int, "--threads", "torch threads", capacity=True),
+            Option("num-blocks", int, "--num-blocks", "cache pages", capacity=True),
+            Option("queue-limit", int, "--queue-limit", "requests that may wait", capacity=True),
+        )
+    }
+    gauges: Mapping[str, str] = {
+        "peak_running": "infx:num_requests_running",
+        "peak_waiting": "infx:num_requests_waiting",
+        "kv_cache_usage_peak": "infx:kv_cache_usage",
+    }
+
+    def refusals(self, arm: Arm) -> Sequence[Refusal]:
+        """Return what this build lacks: mono, ranks, other types, other drafts."""
+        return list(_refusals(arm, self.methods))
+
+    def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
+        """Return the engine's command; every axis that the arm sets stands in it."""
+        argv = [sys.executable, "-P", "-m", "infx.engine", "--host", host, "--port", str(port)]
+        argv += ["--served-model-name", arm.model.name, "--weights", arm.model.weights]
+        for name, value in arm.options.items():
+            argv += [self.options[name].flag, str(value)] if value is not None else []
+        argv += [*_axis_flags(arm), *_speculation_flags(arm)]
+        return Launch(argv=(*argv, *(("--nonce", nonce) if nonce else ())), env=arm.env)
+
+    def tokenizer(self, arm: Arm, folder: Path) -> str:
+        """Return ``folder`` with the engine's tokenizer, or what the recipe names.
+
+        Raises EngineError (``tokenizer-unknown``) when the engine cannot write it.
+        """
+        if arm.model.tokenizer != "engine":
+            return arm.model.tokenizer
+        command = [sys.executable, "-P", "-m", "infx.engine.tokenizer", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise EngineError("tokenizer-unknown", f"{' '.join(command)} failed: {last}")
+        return str(folder)
+
+    def resolved(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the configuration that /server_info answers; it uses our names already."""
+        info = answers.get(INFO, {})
+        return dict(info.get("config", info))
+
+    def acceptance(self, answers: Mapping[str, Any]) -> Acceptance | None:
+        """Return the acceptance in /server_info; None when it is not there."""
+        told = self.resolved(answers).get("acceptance")
+        if not isinstance(told, Mapping) or "mode" not in told:
+            return None
+        known = ("mode", "length", "law", "k")
+        return Acceptance(**{name: told[name] for name in known if name in told})
+
+    def nonce(self, answers: Mapping[str, Any]) -> str | None:
+        """Return the nonce in /server_info; None when the page is not there."""
+        info = answers.get(INFO, {})
+        told = info.get("nonce", self.resolved(answers).get("nonce"))
+        return None if told is None else str(told)
+
+    def counters(self, before: str, after: str) -> EngineCounters:
+        """Return the realised acceptance length, preemptions, cache hits and mono's coverage."""
+        start, end = parse(before), parse(after)
+        steps = end.since(start, "infx:spec_verify_steps_total")
+        accepted = _share(end.since(start, "infx:spec_accepted_tokens_total"), steps)
+        preempted = end.since(start, "infx:num_preemptions_total")
+        return EngineCounters(
+            acceptance_length=None if accepted is None else 1 + accepted,
+            verify_steps=None if steps is None else int(steps),
+            preemptions=None if preempted is None else int(preempted),
+            prefix_cache_hit_share=_ratio(start, end, "prefix_cache_hits", "prefix_cache_queries"),
+            mono_coverage=_ratio(start, end, "mono_steps", "mono_eligible_steps"),
+            mono_share=_ratio(start, end, "mono_steps", "decode_steps"),
+            refusals=_growth(start, end, "infx:refusals_total", "code"),
+        )
+
+
+def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
+    axes = arm.axes
+    if axes.mono != "off":
+        yield Refusal("mono-not-built", "mono: on needs kernels that this build does not have")
+    if axes.tp > 1:
+        yield Refusal("unsupported-tp", f"tp {axes.tp}: this build serves one rank")
+    for name in FOREIGN:
+        if getattr(axes, name) != AXES[name].default:
+            yield Refusal("unsupported-axis", f"infx has no {kebab(name)}: {getattr(axes, name)}")
+    for name in ("kv_cache_dtype", "index_cache_dtype"):
+        if getattr(axes, name) not in SERVED_DTYPES:
+            value = getattr(axes, name)
+            yield Refusal("unsupported-dtype", f"{kebab(name)} {value}: this build keeps fp32")
+    if arm.options.get("dtype", "float32") != "float32":
+        yield Refusal("unsupported-dtype", f"dtype {arm.options['dtype']}: expected float32")
+    if arm.method not in methods:
+        yield Refusal("unsupported-method", f"method {arm.method!r}: expected {', '.join(methods)}")
+
+
+def _axis_flags(arm: Arm) -> Iterator[str]:
+    axes = arm.axes
+    for name, flag in FLAGS.items():
+        if getattr(axes, name) is not None:
+            yield from (flag, str(getattr(axes, name)))
+    if axes.capture_sizes:
+        yield from ("--capture-sizes", ",".join(map(str, axes.capture_sizes)))
+    for name in ("kv_cache_dtype", "index_cache_dtype"):
+        value = getattr(axes, name)
+        yield from (f"--{kebab(name)}", "fp32" if value == "auto" else value)
+    yield from ("--mono", axes.mono, "--tensor-parallel-size", str(axes.tp))
+    if axes.prefix_caching is False:
+        yield "--no-prefix-caching"
+
+
+def _speculation_flags(arm: Arm) -> Iterator[str]:
+    if arm.method == "none" or not arm.axes.k:
+        return
+    yield from ("--speculative-method", arm.method)
+    yield from ("--num-speculative-tokens", str(arm.axes.k))
+    if arm.acceptance.mode == "synthetic":
+        yield from ("--synthetic-acceptance-length", str(arm.acceptance.length))
+        yield from ("--acceptance-law", arm.acceptance.law)
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _ratio(start: Page, end: Page, part: str, whole: str) -> float | None:
+    names = (f"infx:{part}_total", f"infx:{whole}_total")
+    return _share(*(end.since(start, name) for name in names))
+
+
+def _growth(start: Page, end: Page, name: str, label: str) -> dict[str, int]:
+    before = start.by_label(name, label)
+    grown = {key: int(v - before.get(key, 0)) for key, v in end.by_label(name, label).items()}
+    return {key: value for key, value in grown.items() if value}

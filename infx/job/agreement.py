@@ -1,0 +1,52 @@
+"""Does the running server do what the plan says? Asked of the server, never of the recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from infx.domain.acceptance import Acceptance
+from infx.domain.errors import EngineError
+from infx.domain.findings import Finding
+from infx.domain.point import Arm, Point
+
+__all__ = ["check_acceptance", "option_differences"]
+
+LENGTH_SLACK = 1e-6
+
+
+def check_acceptance(point: Point, running: Acceptance | None) -> None:
+    """Raise EngineError (``acceptance-mode``) unless the server's acceptance fits the point.
+
+    An evaluation needs real acceptance, whatever its arm says; a throughput point what its arm
+    says, at the same length. None (the engine does not tell) fits only real.
+    """
+    planned = Acceptance() if point.mode == "evaluation" else point.arm.acceptance
+    told = running or Acceptance()
+    same_length = planned.length is None or (
+        told.length is not None and abs(told.length - planned.length) < LENGTH_SLACK
+    )
+    if told.mode == planned.mode and (told.mode == "real" or same_length):
+        return
+    said = _words(running) if running else "not told by the server"
+    message = f"{point.mode} needs acceptance {_words(planned)}; the running server's is {said}"
+    raise EngineError("acceptance-mode", message)
+
+
+def option_differences(arm: Arm, server: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Return a ``config-differs`` error for each engine option that the server reports otherwise.
+
+    Axes are compared by the analysis, from the same record.
+    """
+    found = []
+    for name, planned in arm.options.items():
+        running = server.get(name, server.get(name.replace("-", "_")))
+        if None not in (planned, running) and running != planned:
+            text = f"the server runs {name}={running}, planned {planned}"
+            found.append(Finding("config-differs", "error", text))
+    return tuple(found)
+
+
+def _words(acceptance: Acceptance) -> str:
+    at = f" at length {acceptance.length}" if acceptance.mode == "synthetic" else ""
+    return f"{acceptance.mode}{at}"

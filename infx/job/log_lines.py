@@ -1,0 +1,38 @@
+"""The line of a log that says what went wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["useful_line"]
+
+# The last line of a Python traceback, with or without a logger's prefix: "ValueError: no model".
+_EXCEPTION = re.compile(
+    r"(?:^|[\s\])])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Refusal): \S"
+)
+_FAULT = re.compile(
+    r"\b(error|fatal|failed|failure|cannot|could not|refused|out of memory|killed|abort\w*)\b", re.I
+)
+_HEAD_BYTES = 4 << 20
+_WIDTH = 300
+
+
+def useful_line(log: Path, start: int = 0) -> str:
+    """Return the first line of ``log`` after byte ``start`` that names a fault, cut to 300 signs.
+
+    First an exception's own line (the first of a chain is the cause), else a line with a word such
+    as *error* or *failed*, else the last line; ``no output`` when there is none.
+    """
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            text = file.read(_HEAD_BYTES).decode(errors="replace")
+    except OSError:
+        return "no output"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for pattern in (_EXCEPTION, _FAULT):
+        for line in lines:
+            if pattern.search(line):
+                return line[:_WIDTH]
+    return lines[-1][:_WIDTH] if lines else "no output"

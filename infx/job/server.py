@@ -1,0 +1,118 @@
+"""The server under test: started on a checked port, watched, stopped without a trace."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from infx.domain.errors import EngineError
+from infx.domain.point import Arm
+from infx.domain.serial import encode_pretty
+from infx.frameworks.base import Framework, Launch
+from infx.job.log_lines import useful_line
+from infx.job.process import Program, exit_text
+from infx.job.record import write_whole
+from infx.job.web import Site
+
+__all__ = ["LOG", "Server", "checked_port"]
+
+LOG = "server.log"
+STATE = "server.json"
+
+STOP_S = 10.0
+"""After TERM a server may finish what it holds; llama.cpp ends in 0.1 s, infx's engine drains."""
+
+
+def checked_port(host: str, asked: int) -> int:
+    """Return ``asked`` if nothing listens on it, or a free port for 0.
+
+    Raises EngineError (``port-busy``). On Linux SO_REUSEADDR refuses a port that somebody listens
+    on, and allows one whose last connections are still closing.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, asked))
+        except OSError as error:
+            message = f"port {asked} on {host} cannot be taken: {error.strerror}"
+            raise EngineError("port-busy", message) from error
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One engine start. Call `infx.job.readiness.wait_ready` before the first measurement."""
+
+    def __init__(
+        self, framework: Framework, arm: Arm, folder: Path, *, host: str, port: int
+    ) -> None:
+        """Choose a port and a nonce for a server whose output goes to server.log in ``folder``.
+
+        Raises EngineError (``port-busy``, or what the framework says).
+        """
+        self.framework, self.arm, self.folder = framework, arm, folder
+        self.nonce = secrets.token_hex(8)
+        self.site = Site(host, checked_port(host, port))
+        self.launch: Launch = framework.launch(arm, host, self.site.port, folder, self.nonce)
+        self.log = folder / LOG
+        self.started_s = time.time()
+        self._program: Program | None = None
+
+    def start(self, env: Mapping[str, str]) -> None:
+        """Run the command with ``env`` and the launch's own variables over it.
+
+        Raises InfraError when it cannot be started, or the folder not be written.
+        """
+        self._program = Program(
+            self.launch.argv, env={**env, **self.launch.env}, log=self.log, folder=self.folder
+        )
+        self._save(self._program.pid)
+
+    @property
+    def log_bytes(self) -> int:
+        """The size of the log: it grows while the server makes progress."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    @property
+    def listens(self) -> bool:
+        """True when a process of ours owns the listening socket."""
+        return bool(self._program and self._program.listens_on(self.site.port))
+
+    def since(self, start: int) -> str:
+        """Return the first useful line that the log got after byte ``start``."""
+        return useful_line(self.log, start)
+
+    def check(self, code: str, start: int = 0) -> None:
+        """Raise EngineError with ``code`` and the log's useful line when the server has ended."""
+        ended = self._program.exit_code() if self._program else None
+        if ended is not None:
+            raise EngineError(code, f"the server ended ({exit_text(ended)}): {self.since(start)}")
+
+    def answers(self) -> dict[str, Any]:
+        """Return path -> parsed body of the framework's pages that answer 200 with JSON."""
+        found: dict[str, Any] = {}
+        for path in self.framework.pages:
+            answer = self.site.get(path)
+            if answer.status == 200 and answer.body is not None:
+                found[path] = answer.body
+        return found
+
+    def stop(self) -> None:
+        """End it, if it was started: TERM, then KILL after 10 s; no process of it is left then."""
+        if self._program:
+            self._program.stop(signal.SIGTERM, STOP_S)
+
+    def _save(self, pid: int) -> None:
+        state = {
+            "pid": pid,
+            "host": self.site.host,
+            "port": self.site.port,
+            "nonce": self.nonce,
+            "started_s": self.started_s,
+            "argv": self.launch.argv,
+        }
+        write_whole(self.folder / STATE, encode_pretty(state).encode())

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from infx.domain.acceptance import Acceptance
+from infx.domain.errors import EngineError
+from infx.job.agreement import check_acceptance, option_differences
+from tests.job.jobs import arm, point
+
+REAL, SYNTHETIC = Acceptance(), Acceptance("synthetic", 2.78, k=3)
+
+
+@pytest.mark.parametrize(
+    ("mode", "planned", "running", "fits"),
+    [
+        ("throughput", REAL, REAL, True),
+        ("throughput", REAL, None, True),
+        ("throughput", REAL, SYNTHETIC, False),
+        ("throughput", SYNTHETIC, SYNTHETIC, True),
+        ("throughput", SYNTHETIC, Acceptance("synthetic", 2.780000001, k=3), True),
+        ("throughput", SYNTHETIC, Acceptance("synthetic", 2.5, k=3), False),
+        ("throughput", SYNTHETIC, Acceptance("synthetic", None, k=3), False),
+        ("throughput", SYNTHETIC, REAL, False),
+        ("throughput", SYNTHETIC, None, False),
+        ("evaluation", REAL, REAL, True),
+        ("evaluation", REAL, None, True),
+        ("evaluation", REAL, SYNTHETIC, False),
+        ("evaluation", SYNTHETIC, SYNTHETIC, False),
+    ],
+)
+def test_modes_never_mix(
+    mode: str, planned: Acceptance, running: Acceptance | None, fits: bool
+) -> None:
+    asked = point(arm(acceptance=planned), mode=mode)
+    if fits:
+        check_acceptance(asked, running)
+        return
+    with pytest.raises(EngineError, match=f"{mode} needs acceptance") as caught:
+        check_acceptance(asked, running)
+    assert caught.value.code == "acceptance-mode"
+
+
+def test_options_that_differ() -> None:
+    planned = arm(options={"parallel": 2, "num-blocks": 64, "threads": None, "dtype": "float32"})
+    running = {"parallel": 1, "num_blocks": 64, "threads": 2}
+    found = option_differences(planned, running)
+    assert [finding.code for finding in found] == ["config-differs"]
+    assert found[0].level == "error"
+    assert found[0].sentence == "the server runs parallel=1, planned 2"
