@@ -1,0 +1,1 @@
+"""Running a plan: executors, and the loop that drives a run to its end."""

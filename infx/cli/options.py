@@ -1,0 +1,75 @@
+"""Options and arguments that several commands share, and the folders they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from infx.config.project import Project
+    from infx.store import Store
+
+__all__ = [
+    "EntryGlobs",
+    "Json",
+    "On",
+    "Results",
+    "Run",
+    "Sources",
+    "existing_store",
+    "project",
+    "results_dir",
+]
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="MATRIX…", help="matrix files, names in configs/, or a saved plan.json"),
+]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="a run's name, its beginning, or last")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object to stdout")]
+EntryGlobs = Annotated[
+    list[str] | None,
+    typer.Option("--entry", metavar="GLOB", help="only entries of that name; may be repeated"),
+]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="CLUSTER", help="where jobs run (default: each entry's cluster)"),
+]
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        "--results",
+        metavar="DIR",
+        envvar="INFX_RESULTS",
+        help="where runs are kept (default: results in the project's folder)",
+        show_default=False,
+    ),
+]
+
+
+def project() -> Project:
+    """Return the project of the working folder."""
+    from infx.config.project import Project
+
+    return Project.find(Path.cwd())
+
+
+def results_dir(given: Path | None) -> Path:
+    """Return the folder of runs and store, as an absolute path."""
+    return (given or project().root / "results").absolute()
+
+
+def existing_store(results: Path) -> Store:
+    """Return the store in ``results``. Raises UsageError ``unknown-run`` where there is none."""
+    from infx.domain.errors import UsageError
+    from infx.store import FILE, Store
+
+    if not (results / FILE).is_file():
+        raise UsageError(
+            "unknown-run",
+            f"there are no runs in {results}",
+            hint="start one with infx sweep, or name their folder with --results",
+        )
+    return Store(results / FILE)

@@ -1,0 +1,49 @@
+"""What came out of a run, as an exit code and one sentence for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from infx.domain.codes import CODES
+
+if TYPE_CHECKING:
+    from infx.domain.record import PointRecord
+    from infx.domain.status import Status
+    from infx.store import PointRow
+
+__all__ = ["counted", "exit_code"]
+
+FINDINGS, INFRA, PARTIAL, INTERRUPTED = 1, 3, 4, 130
+
+
+def exit_code(rows: Sequence[PointRow], records: Sequence[PointRecord], *, whole: bool) -> int:
+    """Return 0 when every point is ok, 1 when a score is below its bar, 3 when the machine failed
+    every point that is missing and none is ok, else 4; 130 when the run was not ``whole``."""
+    if not whole:
+        return INTERRUPTED
+    missing = [row.status for row in rows if row.status.state != "ok"]
+    if not missing:
+        return FINDINGS if any(_misses_a_bar(record) for record in records) else 0
+    if len(missing) == len(rows) and all(_infra(status) for status in missing):
+        return INFRA
+    return PARTIAL
+
+
+def counted(rows: Sequence[PointRow]) -> str:
+    """Return ``12 of 14 points ok, 2 failed:server-died``."""
+    states = Counter(str(row.status) for row in rows)
+    rest = [f"{n} {state}" for state, n in states.most_common() if state != "ok"]
+    return ", ".join([f"{states['ok']} of {len(rows)} points ok", *rest])
+
+
+def _infra(status: Status) -> bool:
+    return status.code in CODES and CODES[status.code].family == "infra"
+
+
+def _misses_a_bar(record: PointRecord) -> bool:
+    from infx.analysis.accuracy import judge_score
+
+    verdicts = judge_score(record.score) if record.score and record.score.questions else []
+    return any(verdict.answer == "fail" for verdict in verdicts)

@@ -1,0 +1,149 @@
+"""infx plan: what a sweep would run, what it leaves out and why, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from infx.cli.options import EntryGlobs, Json, On, Sources
+
+if TYPE_CHECKING:
+    from infx.domain.plan import Candidate, Plan
+
+__all__ = ["print_summary", "register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan", help="Show what a sweep would run, without running it.")(_plan)
+
+
+def _plan(
+    sources: Sources,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="save the plan as JSON")
+    ] = None,
+    ledger: Annotated[bool, typer.Option("--ledger", help="list every candidate")] = False,
+    entry: EntryGlobs = None,
+    on: On = None,
+    as_json: Json = False,
+) -> int:
+    from infx.cli.options import project
+    from infx.cli.output import emit, say
+    from infx.cli.planning import plan_of
+    from infx.plan import write_plan
+
+    plan = plan_of(sources, entry, project(), on)
+    if output:
+        write_plan(plan, output)
+    code = 0 if plan.jobs else 5
+    if as_json:
+        emit("plan", _data(plan, ledger, output), ok=not code, diagnostics=plan.findings)
+        return code
+    print_summary(plan)
+    if ledger:
+        print()
+        _print_ledger(plan.ledger)
+    if output:
+        say(f"saved: {output}; run it with infx sweep {output}")
+    return code
+
+
+def print_summary(plan: Plan) -> None:
+    """Print entries, counts, rules, findings and cost to stdout."""
+    from infx.cli.output import duration, table
+    from infx.domain.plan import Disposition
+
+    rows = [(*row[:5], duration(row[5])) for row in _entries(plan)]
+    if rows:
+        table(("ENTRY", "ARMS", "POINTS", "EVALUATIONS", "JOBS", "TIME"), rows)
+        print()
+    counts = [(plan.counts.get(kind, 0), kind) for kind in get_args(Disposition)]
+    counted = " + ".join(f"{n} {kind}" for n, kind in counts if n) or "nothing"
+    print(f"{counted} = {plan.candidates} candidates")
+    for rule, count in plan.excluded_by.items():
+        print(f"  {count} left out: {_rule(rule, plan.ledger)}")
+    for finding in plan.findings:
+        print(f"{finding.level}: {finding}")
+    print(_cost(plan) if plan.jobs else "nothing is left to run")
+
+
+def _entries(plan: Plan) -> list[tuple[str, int, int, int, int, float]]:
+    """Return for each entry: name, arms, points, evaluations, jobs, seconds."""
+    from infx.plan.jobs import job_s
+
+    rows = []
+    for entry in dict.fromkeys(point.entry for point in plan.points):
+        points = [point for point in plan.points if point.entry == entry]
+        jobs = [job for job in plan.jobs if job.points[0].entry == entry]
+        throughput = sum(point.mode == "throughput" for point in points)
+        arms = len({id(point.arm) for point in points if point.mode == "throughput"})
+        seconds = sum(job_s(job) for job in jobs)
+        rows.append((entry, arms, throughput, len(points) - throughput, len(jobs), seconds))
+    return rows
+
+
+def _rule(rule: str, ledger: Sequence[Candidate]) -> str:
+    """Return a rule with its place; a code also with the sentence of its first candidate."""
+    from infx.domain.codes import CODES
+
+    row = next((row for row in ledger if row.rule == rule), None)
+    if rule not in CODES or row is None:
+        return rule
+    place = f" ({row.where})" if row.where else ""
+    return f"{rule}: {row.sentence}{place}"
+
+
+def _cost(plan: Plan) -> str:
+    from infx.cli.output import duration
+
+    cost = plan.cost
+    gpu = f", {cost.gpu_hours:.1f} GPU-hours" if cost.gpu_hours else ", no GPU"
+    return f"{cost.jobs} jobs, {cost.points} points, about {duration(cost.wall_s)}{gpu}"
+
+
+def _print_ledger(ledger: Sequence[Candidate]) -> None:
+    from infx.cli.output import table
+    from infx.domain.point import short
+
+    rows = [
+        (
+            row.disposition,
+            row.entry,
+            " ".join(f"{name}={value}" for name, value in row.values.items()),
+            short(row.point_id),
+            row.sentence or row.rule,
+            row.where,
+        )
+        for row in ledger
+    ]
+    table(("WHAT", "ENTRY", "VALUES", "POINT", "WHY", "WHERE"), rows)
+
+
+def _data(plan: Plan, ledger: bool, output: Path | None) -> dict[str, Any]:
+    names = ("entry", "arms", "points", "evaluations", "jobs", "wall_s")
+    jobs = {point.point_id: job.job_id for job in plan.jobs for point in job.points}
+    return {
+        "plan_id": plan.plan_id,
+        "candidates": plan.candidates,
+        "counts": plan.counts,
+        "excluded_by": plan.excluded_by,
+        "cost": plan.cost,
+        "entries": [dict(zip(names, row, strict=True)) for row in _entries(plan)],
+        "points": [
+            {
+                "point_id": point.point_id,
+                "label": point.label,
+                "entry": point.entry,
+                "mode": point.mode,
+                "conc": point.conc,
+                "job_id": jobs[point.point_id],
+            }
+            for point in plan.points
+        ],
+        "ledger": plan.ledger if ledger else None,
+        "saved": str(output) if output else None,
+    }

@@ -1,0 +1,85 @@
+"""From what was typed (matrices, names, a saved plan) to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import chdir
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from infx.config.matrix import Cluster, Matrix
+    from infx.config.project import Project
+    from infx.domain.plan import Plan
+
+__all__ = ["cluster_named", "matrix_of", "plan_of"]
+
+
+def plan_of(
+    sources: Sequence[str], globs: Sequence[str] | None, project: Project, on: str | None
+) -> Plan:
+    """Return the plan of matrices, or the saved plan whose inputs have not changed.
+
+    Raises ConfigError for faults in files, UsageError where a choice fits nothing.
+    """
+    from infx.domain.errors import UsageError
+    from infx.plan import make_plan
+
+    saved = [source for source in sources if source.endswith(".json")]
+    if not saved:
+        return make_plan(matrix_of(sources, globs, project, on))
+    if len(sources) > 1 or globs or on:
+        raise UsageError("bad-option", f"a saved plan stands alone; with {saved[0]} came more")
+    return _read_saved(Path(saved[0]), project)
+
+
+def matrix_of(
+    sources: Sequence[str], globs: Sequence[str] | None, project: Project, on: str | None
+) -> Matrix:
+    """Return the entries that the globs choose (all without a glob), on the cluster ``on``."""
+    from infx.config.load import load_matrix
+
+    matrix = load_matrix([project.matrix_path(source) for source in sources], project)
+    matrix = _chosen(matrix, globs) if globs else matrix
+    return _moved(matrix, cluster_named(on, project)) if on else matrix
+
+
+def cluster_named(name: str, project: Project) -> Cluster:
+    """Return a cluster of configs/clusters.yaml. Raises ConfigError ``unknown-reference``."""
+    from infx.config.library import Library
+    from infx.domain.findings import Where
+
+    library = Library(project)
+    cluster = library.cluster(name, Where("--on"))
+    library.report.check()
+    assert cluster  # else the report had an error
+    return cluster
+
+
+def _moved(matrix: Matrix, cluster: Cluster) -> Matrix:
+    entries = tuple(replace(entry, cluster=cluster) for entry in matrix.entries)
+    return replace(matrix, entries=entries)
+
+
+def _chosen(matrix: Matrix, globs: Sequence[str]) -> Matrix:
+    from infx.config.suggestions import did_you_mean
+    from infx.domain.errors import UsageError
+
+    names = [entry.name for entry in matrix.entries]
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            hint = did_you_mean(glob, names)
+            raise UsageError("bad-option", f"--entry {glob} fits no entry", hint=hint)
+    entries = [e for e in matrix.entries if any(fnmatchcase(e.name, glob) for glob in globs)]
+    return replace(matrix, entries=tuple(entries))
+
+
+def _read_saved(path: Path, project: Project) -> Plan:
+    from infx.plan import check_inputs, read_plan
+
+    plan = read_plan(path)
+    with chdir(project.root):  # a plan names its inputs as seen from the project's folder
+        check_inputs(plan)
+    return plan

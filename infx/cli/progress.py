@@ -1,0 +1,160 @@
+"""A run as people watch it: a live table on a terminal, one line a change elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from infx.cli.output import duration, say
+
+if TYPE_CHECKING:
+    from infx.launch.board import Board, JobLine
+
+__all__ = ["LivePrinter", "PlainPrinter", "printer"]
+
+HEARTBEAT_S = 30.0
+REFRESH_S = 0.25
+MOST_ROWS = 20
+"""Jobs shown at once; the others are counted."""
+
+
+class PlainPrinter:
+    """One line for each change, and one each 30 s in which nothing changed."""
+
+    def __init__(self) -> None:
+        self._last_s = time.monotonic()
+
+    def __enter__(self) -> PlainPrinter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def notice(self, sentence: str) -> None:
+        """Print the change."""
+        self._last_s = time.monotonic()
+        say(f"{time.strftime('%H:%M:%S')} {sentence}")
+
+    def draw(self, board: Board) -> None:
+        """Print where the run is when nothing was printed for a while."""
+        if time.monotonic() - self._last_s >= HEARTBEAT_S:
+            self.notice(_heartbeat(board, time.time()))
+
+
+class LivePrinter:
+    """A table on stderr with a row for each job, redrawn in place, and a bar with the time left.
+
+    It has no thread of its own: the local executor forks, and a fork copies one thread only.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), auto_refresh=False)
+        self._next_s = 0.0
+        self._notice = ""
+
+    def __enter__(self) -> LivePrinter:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def notice(self, sentence: str) -> None:
+        """Show the change under the table."""
+        self._notice = sentence
+        self._next_s = 0.0
+
+    def draw(self, board: Board) -> None:
+        """Redraw, a few times a second at the most."""
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + REFRESH_S
+        self._live.update(_picture(board, self._notice, time.time()), refresh=True)
+
+
+def printer() -> LivePrinter | PlainPrinter:
+    """Return what fits stderr."""
+    return LivePrinter() if sys.stderr.isatty() else PlainPrinter()
+
+
+def _heartbeat(board: Board, now_s: float) -> str:
+    done, total = board.points
+    doing = "; ".join(
+        f"{line.job.name}: {line.phase or line.state} for {duration(now_s - line.phase_s)}"
+        for line in board.active[:3]
+    )
+    return f"{done} of {total} points, {_left(board, now_s)}; {doing or 'waiting'}"
+
+
+def _left(board: Board, now_s: float) -> str:
+    seconds = board.left_s(now_s)
+    return f"about {duration(seconds)} left" if seconds else "longer than expected"
+
+
+def _picture(board: Board, notice: str, now_s: float) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+    for header in ("JOB", "DONE", "NOW", "TIME", "LAST VERDICT"):
+        shown.add_column(header, no_wrap=True, overflow="ellipsis")
+    lines = _chosen(board)
+    for line in lines:
+        shown.add_row(*(Text(cell) for cell in _row(line, now_s)))
+    parts = [shown, _bar(board, now_s)]
+    if more := len(board.lines) - len(lines):
+        parts.insert(1, Text(f"and {more} more jobs"))
+    return Group(*parts, Text(notice, style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+def _chosen(board: Board) -> list[JobLine]:
+    """Return the rows to show: those that run, then the newest that ended and the next ones."""
+    lines = list(board.lines.values())
+    if len(lines) <= MOST_ROWS:
+        return lines
+    order = {"running": 0, "stopping": 0, "queued": 1, "waiting": 2, "ended": 3}
+    chosen = sorted(lines, key=lambda line: order[line.state])[:MOST_ROWS]
+    return [line for line in lines if line in chosen]
+
+
+def _row(line: JobLine, now_s: float) -> tuple[str, ...]:
+    busy = line.state in ("running", "stopping", "queued")
+    now = line.phase if line.state == "running" and line.phase else line.state
+    done = f"{line.done}/{len(line.job.points)}"
+    return line.job.name, done, now, _time(line, now_s) if busy else "", line.verdict
+
+
+def _time(line: JobLine, now_s: float) -> str:
+    """Return how long it does what it does, and how long that is expected to take."""
+    expected = f" of {duration(line.expected_s)}" if line.expected_s else ""
+    return duration(now_s - (line.point_s if line.point else line.launched_s)) + expected
+
+
+def _bar(board: Board, now_s: float) -> Any:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    done, total = board.points
+    row = Table.grid(padding=(0, 1))
+    row.add_row(
+        ProgressBar(total=max(total, 1), completed=done, width=40),
+        Text(f"{done} of {total} points, {_left(board, now_s)}"),
+    )
+    return row

@@ -1,0 +1,71 @@
+"""infx sweep: plan, run, gather, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infx.cli.options import EntryGlobs, Json, On, Results, Sources
+
+if TYPE_CHECKING:
+    from infx.config.project import Project
+    from infx.domain.plan import Plan
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sweep", help="Run matrices, or a saved plan, and report.")(_sweep)
+
+
+def _sweep(
+    sources: Sources,
+    entry: EntryGlobs = None,
+    on: On = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show the plan and where it would run, run nothing")
+    ] = False,
+    results: Results = None,
+    as_json: Json = False,
+) -> int:
+    from infx.cli import driving
+    from infx.cli.options import project, results_dir
+    from infx.cli.planning import plan_of
+
+    here = project()
+    plan = plan_of(sources, entry, here, on)
+    folder = results_dir(results)
+    if dry_run:
+        return _show(plan, here, folder, as_json)
+    _summary(plan)
+    return driving.start(plan, sources, here, folder, as_json)
+
+
+def _summary(plan: Plan) -> None:
+    """Print the plan as talk: what a sweep prints to stdout is what came out of it."""
+    import sys
+    from contextlib import redirect_stdout
+
+    from infx.cli.plan import print_summary
+
+    with redirect_stdout(sys.stderr):
+        print_summary(plan)
+
+
+def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
+    from infx.cli.driving import executor_of
+    from infx.cli.output import emit, say
+    from infx.cli.plan import print_summary
+
+    executor = executor_of(plan, here)
+    jobs = [{"job": job.name, "points": [p.label for p in job.points]} for job in plan.jobs]
+    code = 0 if plan.jobs else 5
+    if as_json:
+        emit("sweep", {"dry_run": True, "jobs": jobs, "results": str(folder)}, ok=not code)
+        return code
+    print_summary(plan)
+    say(f"would run on {executor.name}, results in {folder}")
+    return code

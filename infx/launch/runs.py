@@ -1,0 +1,117 @@
+"""Making a run: its folder, its identity, its rows; what is left to measure of an old one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from infx.domain.errors import EmptyPlanError, InfraError
+from infx.domain.plan import Job, Plan
+from infx.domain.point import Point
+from infx.domain.serial import encode_pretty
+from infx.domain.status import Status
+from infx.plan import write_plan
+from infx.store import FILE, RunRow, Store, kept, run_dir
+from infx.store.layout import PLAN, RUN
+
+__all__ = ["check_space", "create_run", "new_run_id", "open_store", "to_measure"]
+
+LEAST_FREE_BYTES = 512 * 1024**2
+"""A point's raw exports take up to some 20 MB, a server's log as much; a full disk loses them."""
+
+
+def new_run_id(now_s: float) -> str:
+    """Return ``20260131-154502-3fa1``: local time, so that names sort, and four random digits."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.localtime(now_s)) + secrets.token_hex(2)
+
+
+def open_store(results: Path) -> Store:
+    """Return the store of a results folder, both made where they do not exist.
+
+    Raises InfraError ``results-unwritable``.
+    """
+    try:
+        (results / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfraError(
+            "results-unwritable",
+            f"cannot make {results}: {error.strerror}",
+            hint="name another folder with --results",
+        ) from error
+    return Store(results / FILE)
+
+
+def create_run(
+    store: Store, results: Path, plan: Plan, *, source: str, project: Path, executor: str
+) -> RunRow:
+    """Make the run's folder with plan.json and run.json, then its rows; return the run.
+
+    Raises EmptyPlanError, or InfraError ``disk-full`` when too little space is free.
+    """
+    if not plan.jobs:
+        raise EmptyPlanError(
+            "empty-plan", "the plan holds no point to run", hint="infx plan --ledger"
+        )
+    check_space(results)
+    now_s = time.time()
+    run_id = new_run_id(now_s)
+    folder = run_dir(results, run_id).absolute()
+    row = RunRow(
+        run_id=run_id,
+        created_s=now_s,
+        plan_id=plan.plan_id,
+        source=source,
+        project=str(project),
+        folder=str(folder),
+        executor=executor,
+        state="running",
+        ended_s=0,
+    )
+    (folder / "jobs").mkdir(parents=True)
+    write_plan(plan, folder / PLAN)
+    (folder / RUN).write_text(encode_pretty(row))
+    _to_disk(folder / PLAN, folder / RUN, folder)
+    store.create_run(row, plan)
+    return row
+
+
+def check_space(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
+    """Raise InfraError ``disk-full`` when less than ``least_bytes`` are free under ``folder``."""
+    free = shutil.disk_usage(folder).free
+    if free < least_bytes:
+        raise InfraError(
+            "disk-full",
+            f"{folder} has {free >> 20} MiB free; a sweep needs {least_bytes >> 20} MiB",
+            hint="free space, or name another folder with --results",
+        )
+
+
+def to_measure(
+    plan: Plan, statuses: Mapping[str, Status], *, retry_failed: bool = False
+) -> dict[str, tuple[Point, ...]]:
+    """Return, by job id, the points without a kept result; jobs without any are left out.
+
+    ``statuses`` is by point id. ``retry_failed`` adds failed and invalid points.
+    """
+    wanted = {job.job_id: _wanted(job, statuses, retry_failed) for job in plan.jobs}
+    return {job_id: points for job_id, points in wanted.items() if points}
+
+
+def _wanted(job: Job, statuses: Mapping[str, Status], retry_failed: bool) -> tuple[Point, ...]:
+    def done(status: Status) -> bool:
+        return status.state == "ok" if retry_failed else kept(status)
+
+    return tuple(point for point in job.points if not done(statuses[point.point_id]))
+
+
+def _to_disk(*paths: Path) -> None:
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,44 @@
+"""A run seen from outside: what its store and its jobs' events say. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from infx.domain.plan import Plan
+from infx.launch.board import Board
+from infx.launch.events import FILE, Tail
+from infx.store import RunRow, Store, attempt_dir, holder, kept
+
+__all__ = ["RunStanding", "snapshot", "standing"]
+
+RunStanding = Literal["running", "interrupted", "cancelled", "partial", "finished"]
+
+
+def standing(run: RunRow, statuses_kept: bool) -> RunStanding:
+    """Return how a run stands: one that says running while nobody drives it was interrupted."""
+    if holder(Path(run.folder)):
+        return "running"
+    if statuses_kept:
+        return "finished"
+    if run.state == "running":
+        return "interrupted"
+    return "cancelled" if run.state == "cancelled" else "partial"
+
+
+def snapshot(store: Store, run: RunRow, plan: Plan) -> Board:
+    """Return the board of a run as it is now."""
+    statuses = {row.point_id: row.status for row in store.points(run.run_id)}
+    board = Board.of(run.run_id, plan, statuses)
+    jobs = {job.job_id: job for job in plan.jobs}
+    if not holder(Path(run.folder)):
+        return board
+    for attempt in store.attempts(run.run_id, open_only=True):
+        job = jobs[attempt.job_id]
+        left = tuple(p for p in job.points if not kept(statuses[p.point_id]))
+        board.lines[job.job_id].job = replace(job, points=left or job.points)
+        board.launched(job.job_id, attempt.number, attempt.started_s)
+        for event in Tail(attempt_dir(Path(run.folder), job, attempt.number) / FILE).read():
+            board.event(job.job_id, event)
+    return board

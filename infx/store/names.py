@@ -1,0 +1,65 @@
+"""What people call runs and points: ``last``, a unique beginning, a unique end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from infx.config.suggestions import closest
+from infx.domain.errors import UsageError
+from infx.store.kept import kept
+from infx.store.lock import holder
+from infx.store.rows import PointRow, RunRow
+from infx.store.store import Store
+
+__all__ = ["LAST", "find_point", "find_run", "newest_unfinished"]
+
+LAST = "last"
+
+
+def find_run(store: Store, text: str) -> RunRow:
+    """Return the run that ``text`` names. Raises UsageError ``unknown-run``."""
+    runs = {run.run_id: run for run in store.runs()}
+    if text == LAST and runs:
+        return runs[max(runs, key=lambda run_id: runs[run_id].created_s)]
+    return runs[_unique(text, runs, "unknown-run", f"run in {store.path.parent}")]
+
+
+def find_point(points: Sequence[PointRow], text: str) -> PointRow:
+    """Return the point that ``text`` names by its label or its identity.
+
+    Raises UsageError ``unknown-point``.
+    """
+    by_label = {point.label: point for point in points}
+    by_id = [point for point in points if len(text) >= 8 and point.point_id.startswith(text)]
+    if len(by_id) == 1:
+        return by_id[0]
+    return by_label[_unique(text, by_label, "unknown-point", "point in the run")]
+
+
+def newest_unfinished(store: Store) -> RunRow:
+    """Return the newest run that nobody drives and that has points without a result.
+
+    Raises UsageError ``unknown-run``.
+    """
+    for run in reversed(store.runs()):
+        left = any(not kept(point.status) for point in store.points(run.run_id))
+        if left and not holder(Path(run.folder)):
+            return run
+    raise UsageError("unknown-run", "no run is unfinished", hint="list runs with infx status")
+
+
+def _unique(text: str, names: Iterable[str], code: str, kind: str) -> str:
+    names = sorted(names)
+    if text in names:
+        return text
+    found = [name for name in names if name.startswith(text)] if text else []
+    found = found or [name for name in names if text and name.endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
+        raise UsageError(code, f"`{text}` names {len(found)}: {shown}", hint="write more of it")
+    near = closest(text, names)
+    hint = f"did you mean `{near}`?" if near else "list them with infx status"
+    raise UsageError(code, f"there is no {kind} called `{text}`", hint=hint)

@@ -1,0 +1,229 @@
+"""The store: runs, jobs, attempts and the record of each point, in one SQLite file.
+
+Every method is one transaction, so a process killed at any moment leaves it as it was before or
+after, never between. Raw evidence stays in the runs' folders; a lost store is rebuilt from them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from infx.domain.plan import Plan
+from infx.domain.record import Attempt, PointRecord
+from infx.domain.serial import decode, encode
+from infx.domain.status import Status
+from infx.store.kept import best
+from infx.store.layout import unique_name
+from infx.store.rows import PointRow, RunRow, RunState
+from infx.store.schema import connect, transaction, translated
+
+__all__ = ["FILE", "Store"]
+
+FILE = "store.sqlite"
+"""The store's name in a results folder."""
+
+_ATTEMPT = "run_id, job_id, number, unique_name, scheduler_id, started_s, ended_s"
+_POINT = "run_id, point_id, job_id, label, mode, state, code, sentence, attempt"
+_RUN = "run_id, created_s, plan_id, source, project, folder, executor, state, ended_s"
+
+
+class Store:
+    """An open store; also a context manager that closes it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open ``path``, making it where it does not exist. Errors: see `schema.connect`."""
+        self.path = path
+        self._db = connect(path)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the store is not used again."""
+        self._db.close()
+
+    # Runs
+
+    def create_run(self, run: RunRow, plan: Plan) -> None:
+        """Write the run, its jobs and its points as pending. A run that is there stays as it is."""
+        jobs = [(run.run_id, job.job_id, n, job.name) for n, job in enumerate(plan.jobs)]
+        points = [
+            (run.run_id, point.point_id, job.job_id, n, point.label, point.mode)
+            for job in plan.jobs
+            for n, point in enumerate(job.points)
+        ]
+        with translated(self.path), transaction(self._db):
+            self._db.execute(
+                f"INSERT OR IGNORE INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                _run_values(run),
+            )
+            self._db.executemany("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?)", jobs)
+            self._db.executemany(
+                "INSERT OR IGNORE INTO points (run_id, point_id, job_id, position, label, mode)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                points,
+            )
+
+    def runs(self) -> list[RunRow]:
+        """Return every run, the newest last."""
+        rows = self._all(f"SELECT {_RUN} FROM runs ORDER BY created_s, run_id")
+        return [RunRow(**row) for row in rows]
+
+    def set_state(self, run_id: str, state: RunState) -> None:
+        """Say how the run stands; one that is not ``running`` has ended now."""
+        ended_s = 0.0 if state == "running" else time.time()
+        self._write(
+            "UPDATE runs SET state = ?, ended_s = ? WHERE run_id = ?", (state, ended_s, run_id)
+        )
+
+    # Attempts
+
+    def intend(self, run_id: str, job_id: str) -> Attempt:
+        """Write that the job's next attempt is about to be launched, and return it.
+
+        Written before the launch, so that whatever happens next the attempt can be looked for by
+        its unique name.
+        """
+        with translated(self.path), transaction(self._db):
+            number = self._next_number(run_id, job_id)
+            name = unique_name(run_id, job_id, number)
+            self._db.execute(
+                "INSERT INTO attempts (unique_name, run_id, job_id, number, intended_s)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (name, run_id, job_id, number, time.time()),
+            )
+        return Attempt(run_id=run_id, job_id=job_id, number=number, unique_name=name)
+
+    def launched(self, name: str, scheduler_id: str) -> None:
+        """Write the scheduler's name of an attempt that it accepted."""
+        self._write(
+            "UPDATE attempts SET scheduler_id = ?, started_s = ? WHERE unique_name = ?",
+            (scheduler_id, time.time(), name),
+        )
+
+    def end_attempt(self, name: str, records: Iterable[PointRecord]) -> None:
+        """Write, at once, that an attempt is over and what became of its points."""
+        with translated(self.path), transaction(self._db):
+            self._db.execute(
+                "UPDATE attempts SET ended_s = ? WHERE unique_name = ?", (time.time(), name)
+            )
+            for record in records:
+                self._keep(record)
+
+    def attempts(self, run_id: str, *, open_only: bool = False) -> list[Attempt]:
+        """Return the run's attempts, or those that nobody has seen end, in order of intent."""
+        only = " AND ended_s = 0" if open_only else ""
+        rows = self._all(
+            f"SELECT {_ATTEMPT} FROM attempts WHERE run_id = ?{only} ORDER BY intended_s, number",
+            (run_id,),
+        )
+        return [Attempt(**row) for row in rows]
+
+    def add_attempts(self, attempts: Sequence[Attempt]) -> None:
+        """Write attempts that a folder tells of and the store does not (they have ended)."""
+        rows = [
+            (a.unique_name, a.run_id, a.job_id, a.number, a.scheduler_id, a.started_s, a.ended_s)
+            for a in attempts
+        ]
+        with translated(self.path), transaction(self._db):
+            self._db.executemany(
+                "INSERT OR IGNORE INTO attempts (unique_name, run_id, job_id, number, scheduler_id,"
+                " intended_s, started_s, ended_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
+                rows,
+            )
+
+    # Points
+
+    def points(self, run_id: str) -> list[PointRow]:
+        """Return the run's points in the plan's order, without opening their records."""
+        rows = self._all(
+            f"SELECT {', '.join('p.' + name for name in _POINT.split(', '))} FROM points p"
+            " JOIN jobs j USING (run_id, job_id) WHERE run_id = ? ORDER BY j.position, p.position",
+            (run_id,),
+        )
+        return [_point_row(row) for row in rows]
+
+    def save(self, record: PointRecord) -> None:
+        """Keep ``record`` unless a better one of the point stands (see `kept.best`)."""
+        with translated(self.path), transaction(self._db):
+            self._keep(record)
+
+    def replace(self, records: Sequence[PointRecord]) -> None:
+        """Write the records as they are, all at once: what gathering found to stand."""
+        with translated(self.path), transaction(self._db):
+            for record in records:
+                self._put(record)
+
+    def records(self, run_id: str) -> list[PointRecord]:
+        """Return the record of every point that has one, in the plan's order."""
+        rows = self._all(
+            "SELECT p.record FROM points p JOIN jobs j USING (run_id, job_id)"
+            " WHERE run_id = ? AND p.record IS NOT NULL ORDER BY j.position, p.position",
+            (run_id,),
+        )
+        return [decode(row["record"], PointRecord, source=str(self.path)) for row in rows]
+
+    # One statement or row at a time
+
+    def _keep(self, record: PointRecord) -> None:
+        found = self._db.execute(
+            "SELECT record FROM points WHERE run_id = ? AND point_id = ? AND record IS NOT NULL",
+            (record.attempt.run_id, record.point.point_id),
+        ).fetchone()
+        standing = [decode(found[0], PointRecord, source=str(self.path))] if found else []
+        self._put(best([record, *standing]))
+
+    def _put(self, record: PointRecord) -> None:
+        status = record.status
+        self._db.execute(
+            "UPDATE points SET state = ?, code = ?, sentence = ?, attempt = ?, record = ?"
+            " WHERE run_id = ? AND point_id = ?",
+            (
+                status.state,
+                status.code,
+                status.sentence,
+                record.attempt.number,
+                encode(record).decode(),
+                record.attempt.run_id,
+                record.point.point_id,
+            ),
+        )
+
+    def _next_number(self, run_id: str, job_id: str) -> int:
+        found = self._db.execute(
+            "SELECT coalesce(max(number), 0) + 1 FROM attempts WHERE run_id = ? AND job_id = ?",
+            (run_id, job_id),
+        ).fetchone()
+        return int(found[0])
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        with translated(self.path), transaction(self._db):
+            self._db.execute(statement, values)
+
+    def _all(self, query: str, values: tuple[object, ...] = ()) -> list[dict[str, Any]]:
+        with translated(self.path):
+            cursor = self._db.execute(query, values)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _run_values(run: RunRow) -> tuple[object, ...]:
+    return tuple(getattr(run, name) for name in _RUN.split(", "))
+
+
+def _point_row(row: Mapping[str, Any]) -> PointRow:
+    state, code, sentence = row["state"], row["code"], row["sentence"]
+    rest = {name: value for name, value in row.items() if name not in ("state", "code", "sentence")}
+    return PointRow(status=Status(state, code, sentence), **rest)

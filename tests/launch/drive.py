@@ -1,0 +1,47 @@
+"""Drives a run of stand-in jobs as `infx sweep` does: python drive.py RESULTS, for tests that kill.
+
+The plan is in RESULTS/plan.json; the first call makes the run, later ones resume it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from infx.launch.local import LocalExecutor
+from infx.launch.runs import create_run, open_store
+from infx.launch.sweep import Sweep
+from infx.plan import read_plan
+from infx.store import RunLock, gather
+from tests.store.tiny_plans import judge
+
+PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("stand_in_job.py")))
+
+
+class Quiet:
+    def notice(self, sentence: str) -> None:
+        print(sentence, flush=True)
+
+    def draw(self, board: object) -> None:
+        pass
+
+
+def drive(results: Path, *, retry_failed: bool = False) -> bool:
+    with open_store(results) as store:
+        runs = store.runs()
+        plan = read_plan(results / "plan.json")
+        executor = LocalExecutor(PROGRAM)
+        executor.tick_s = 0.01
+        run = (
+            runs[-1]
+            if runs
+            else create_run(store, results, plan, source="tiny", project=results, executor="local")
+        )
+        with RunLock(Path(run.folder)):
+            gather(store, Path(run.folder), judge)
+            sweep = Sweep(store, run, plan, executor, judge, Quiet())
+            return sweep.run(retry_failed=retry_failed)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if drive(Path(sys.argv[1])) else 130)

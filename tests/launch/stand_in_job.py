@@ -1,0 +1,89 @@
+"""Plays `python -m infx.job job.json`: writes events.jsonl and point.json as the real one does.
+
+What it does at each point is in the arm's options, or STAND_IN: ``behave`` is ok, fail, crash,
+infra, hang or deaf (hangs and ignores TERM), ``seconds`` how long a point takes. Each point that it
+measures to the end is a line in the run's ``measured.txt``, so that tests see what ran twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def main() -> int:
+    path = Path(sys.argv[1])
+    job = StandIn(json.loads(path.read_text()), path.parent)
+    signal.signal(signal.SIGTERM, job.terminated)
+    return job.run()
+
+
+class StandIn:
+    def __init__(self, spec: dict, folder: Path) -> None:
+        self.spec, self.folder = spec, folder
+        options = spec["job"]["arm"]["options"]
+        self.behave = options.get("behave", os.environ.get("STAND_IN", "ok"))
+        self.seconds = options.get("seconds", 0.02)
+        self.left = list(spec["job"]["points"])
+
+    def run(self) -> int:
+        self.event("job-started")
+        if self.behave == "infra":
+            self.event("job-ended", status="failed:harness-missing", sentence="no aiperf here")
+            return 3
+        self.event("server-ready")
+        while self.left:
+            point = self.left[0]
+            self.event("point-started", point=label(point), expected_s=self.seconds)
+            self.measure(point)
+        self.event("job-ended", status="ok")
+        return 0
+
+    def measure(self, point: dict) -> None:
+        if self.behave == "crash":
+            print("the server room is on fire", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(3600 if self.behave in ("hang", "deaf") else self.seconds)
+        failed = {"state": "failed", "code": "server-died", "sentence": "exit code 1"}
+        self.write(point, failed if self.behave == "fail" else {"state": "measured"})
+        with (Path(self.spec["run_dir"]) / "measured.txt").open("a") as log:
+            log.write(f"{point['point_id']}\n")
+        self.left.pop(0)
+        self.event("point-ended", point=label(point), status="measured")
+
+    def write(self, point: dict, status: dict) -> None:
+        folder = self.folder / "points" / label(point)
+        folder.mkdir(parents=True, exist_ok=True)
+        attempt = {
+            "run_id": self.spec["run_id"],
+            "job_id": self.spec["job"]["job_id"],
+            "number": self.spec["attempt"],
+            "unique_name": self.spec["unique_name"],
+        }
+        record = {"point": point, "status": status, "attempt": attempt}
+        (folder / "point.tmp").write_text(json.dumps(record))
+        (folder / "point.tmp").rename(folder / "point.json")
+
+    def event(self, name: str, **more: object) -> None:
+        with (self.folder / "events.jsonl").open("a") as log:
+            log.write(json.dumps({"t": time.time(), "event": name, **more}) + "\n")
+
+    def terminated(self, *_: object) -> None:
+        if self.behave == "deaf":
+            return
+        for point in self.left:
+            if not (self.folder / "points" / label(point) / "point.json").exists():
+                self.write(point, {"state": "cancelled"})
+        sys.exit(143)
+
+
+def label(point: dict) -> str:
+    return f"{point['name']}-{point['point_id'][:8]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from infx.domain.status import OK, PENDING, Status
+from infx.launch.board import Board
+from infx.launch.events import Event
+from infx.plan.jobs import SERVER_START_S, job_s, point_s
+from tests.store.tiny_plans import job, plan, record
+
+
+@pytest.fixture
+def board() -> Board:
+    whole = plan(job(0), job(1))
+    return Board.of("run", whole, {p.point_id: PENDING for p in whole.points})
+
+
+def at(t: float, event: str, **more) -> Event:
+    return Event(t=t, event=event, **more)
+
+
+def first(board: Board):
+    return next(iter(board.lines.values()))
+
+
+def test_nothing_is_known_yet_so_the_plan_is_the_estimate(board: Board):
+    assert board.left_s(0) == pytest.approx(sum(job_s(line.job) for line in board.lines.values()))
+    assert board.points == (0, 4)
+
+
+def test_points_with_a_kept_result_are_done():
+    whole = plan(job(0))
+    statuses = {whole.points[0].point_id: OK, whole.points[1].point_id: Status("cancelled")}
+    assert Board.of("run", whole, statuses).points == (1, 2)
+
+
+def test_a_job_goes_through_its_phases(board: Board):
+    line = first(board)
+    label = line.job.points[0].label
+    board.launched(line.job.job_id, 1, 100)
+    assert line.state == "queued"
+    board.event(line.job.job_id, at(101, "server-starting"))
+    assert "ready after 5 s" in board.event(line.job.job_id, at(105, "server-ready"))
+    started = board.event(line.job.job_id, at(106, "point-started", point=label))
+    assert (line.state, line.point) == ("running", label)
+    assert line.job.points[0].name in started
+    board.event(line.job.job_id, at(107, "phase", phase="profiling", expected_s=9))
+    assert (line.phase, line.expected_s) == ("profiling", 9)
+    ended = at(136, "point-ended", point=label, status="measured")
+    assert "measured after 30 s" in board.event(line.job.job_id, ended)
+    assert line.done == 1
+    assert board.event(line.job.job_id, at(137, "a-later-infx-says-more")) == ""
+
+
+def test_the_estimate_learns_the_median_of_each_phase(board: Board):
+    line, other = board.lines.values()
+    one, two = line.job.points
+    board.launched(line.job.job_id, 1, 0)
+    board.event(line.job.job_id, at(3 * SERVER_START_S, "server-ready"))
+    ready_s = 3 * SERVER_START_S
+    board.event(line.job.job_id, at(ready_s, "point-started", point=one.label))
+    took_s = 2 * point_s(one)
+    ended = at(ready_s + took_s, "point-ended", point=one.label, status="measured")
+    board.event(line.job.job_id, ended)
+    later = 3 * SERVER_START_S + 2 * sum(point_s(p) for p in other.job.points)
+    assert board.left_s(ready_s + took_s) == pytest.approx(2 * point_s(two) + later)
+
+
+def test_time_left_runs_down_but_never_below_what_waits(board: Board):
+    line = first(board)
+    board.launched(line.job.job_id, 1, 0)
+    values = [board.left_s(now_s) for now_s in (0, 10, 100_000)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(job_s(list(board.lines.values())[1].job))
+
+
+def test_a_cancelled_point_is_not_done(board: Board):
+    line = first(board)
+    label = line.job.points[0].label
+    board.launched(line.job.job_id, 1, 0)
+    board.event(line.job.job_id, at(1, "point-started", point=label))
+    board.event(line.job.job_id, at(2, "point-ended", point=label, status="cancelled"))
+    assert board.points == (0, 4)
+    cancelled = record(line.job.points[0], "run", line.job.job_id, 1, Status("cancelled"))
+    board.ended(line.job.job_id, [cancelled])
+    assert board.points == (0, 4)
+
+
+def test_what_the_job_told_of_a_failure_is_not_told_again(board: Board):
+    line = first(board)
+    label = line.job.points[0].label
+    board.launched(line.job.job_id, 1, 0)
+    board.event(line.job.job_id, at(1, "point-started", point=label))
+    ended = at(2, "point-ended", point=label, status="failed:server-died", sentence="code 1")
+    assert "failed:server-died: code 1 after 1 s" in board.event(line.job.job_id, ended)
+    failed = Status("failed", "server-died", "code 1")
+    found = record(line.job.points[0], "run", line.job.job_id, 1, failed)
+    assert board.ended(line.job.job_id, [found]) == []
+
+
+def test_the_end_of_an_attempt_says_each_verdict(board: Board):
+    line = first(board)
+    board.launched(line.job.job_id, 1, 0)
+    statuses = [OK, Status("failed", "server-died", "exit code 1")]
+    records = [
+        record(p, "run", line.job.job_id, 1, s)
+        for p, s in zip(line.job.points, statuses, strict=True)
+    ]
+    told = board.ended(line.job.job_id, records)
+    assert told == ["tiny.s1.c1: ok", "tiny.s1.c2: failed:server-died exit code 1"]
+    assert (line.state, line.verdict, line.done) == ("ended", "failed:server-died", 2)

@@ -1,0 +1,116 @@
+"""A lost store is rebuilt from the runs' folders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infx.domain.errors import UsageError
+from infx.domain.record import PointRecord
+from infx.domain.serial import encode_pretty
+from infx.domain.status import OK, Status
+from infx.plan import write_plan
+from infx.store import Store, gather
+from tests.store.tiny_plans import job, judge, plan, record, run_row, write_point
+
+MEASURED = Status("measured")
+HUNG = Status("failed", "server-hung")
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """A run's folder on disk and an empty store beside it."""
+    row, whole = run_row(tmp_path), plan(job(0), job(1))
+    folder = Path(row.folder)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(encode_pretty(row))
+    write_plan(whole, folder / "plan.json")
+    with Store(tmp_path / "store.sqlite") as store:
+        yield store, folder, whole
+
+
+def put(run, server: int, number: int, status: Status, which: int = 0) -> PointRecord:
+    _, folder, whole = run
+    found = whole.jobs[server]
+    written = record(found.points[which], folder.name, found.job_id, number, status)
+    write_point(folder, found, written)
+    return written
+
+
+def test_an_empty_store_is_filled_and_judged(run):
+    store, folder, whole = run
+    put(run, 0, 1, MEASURED)
+    put(run, 1, 1, HUNG)
+    found = gather(store, folder, judge)
+    assert found.plan == whole
+    assert [r.status for r in found.records] == [OK, HUNG]
+    states = [p.status.state for p in store.points(folder.name)]
+    assert states == ["ok", "pending", "failed", "pending"]
+    assert len(store.attempts(folder.name)) == 2
+
+
+def test_the_newest_complete_attempt_wins_and_ok_beats_failed(run):
+    store, folder, _ = run
+    put(run, 0, 1, HUNG)
+    put(run, 0, 2, Status("invalid", "errors"))
+    put(run, 0, 3, Status("cancelled"))
+    put(run, 1, 1, MEASURED)
+    put(run, 1, 2, HUNG)
+    first, second = gather(store, folder, judge).records
+    assert (first.status.state, first.attempt.number) == ("invalid", 2)
+    assert (second.status.state, second.attempt.number) == ("ok", 1)
+
+
+def test_an_attempt_without_records_is_still_counted(run):
+    store, folder, whole = run
+    gone = write_point(folder, whole.jobs[0], put(run, 0, 1, MEASURED))
+    gone.unlink()
+    gather(store, folder, judge)
+    assert store.intend(folder.name, whole.jobs[0].job_id).number == 2
+
+
+def test_a_verdict_that_changed_replaces_the_old_one(run):
+    store, folder, _ = run
+    put(run, 0, 1, MEASURED)
+    gather(store, folder, judge)
+    strict = gather(store, folder, lambda r, _: replace(r, status=Status("invalid", "errors")))
+    assert strict.records[0].status.code == "errors"
+
+
+def test_what_only_the_store_knows_stays(run):
+    store, folder, whole = run
+    put(run, 0, 1, MEASURED)
+    gather(store, folder, judge)
+    second = whole.jobs[1]
+    lost = Status("failed", "job-lost", "gone")
+    store.save(record(second.points[0], folder.name, second.job_id, 1, lost))
+    assert gather(store, folder, judge).records[1].status == lost
+
+
+def test_an_unreadable_record_is_reported_and_costs_no_other(run):
+    store, folder, whole = run
+    put(run, 0, 1, MEASURED, which=1)
+    path = write_point(folder, whole.jobs[0], put(run, 0, 1, MEASURED))
+    path.write_text(path.read_text()[:40])
+    found = gather(store, folder, judge)
+    assert [f.code for f in found.findings] == ["bad-record"]
+    assert len(found.records) == 1
+
+
+def test_a_fault_of_the_judge_is_that_points_fault(run):
+    store, folder, _ = run
+    put(run, 0, 1, MEASURED)
+
+    def broken(*_):
+        raise KeyError("window")
+
+    [found] = gather(store, folder, broken).records
+    assert (found.status.code, "KeyError: 'window'" in found.status.sentence) == ("internal", True)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
+    with Store(tmp_path / "store.sqlite") as store, pytest.raises(UsageError) as caught:
+        gather(store, tmp_path, judge)
+    assert caught.value.code == "not-a-run"

@@ -1,0 +1,213 @@
+"""The store keeps what it was told, whatever happens to the process that told it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infx.domain.codes import CODES
+from infx.domain.errors import InfraError, UsageError
+from infx.domain.status import OK, Status
+from infx.store import Store, best, kept, rank
+from infx.store.schema import MIGRATIONS, VERSION
+from tests.store.tiny_plans import job, plan, record, run_row
+
+STATUSES = st.sampled_from(
+    [
+        OK,
+        Status("invalid", "errors"),
+        Status("failed", "server-hung"),
+        Status("failed", "job-lost"),
+        Status("cancelled"),
+        Status("measured"),
+        Status("pending"),
+    ]
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "store.sqlite") as opened:
+        yield opened
+
+
+def created(store: Store, tmp_path: Path):
+    row, whole = run_row(tmp_path), plan()
+    store.create_run(row, whole)
+    return row, whole
+
+
+def test_a_run_starts_with_every_point_pending(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    assert store.runs() == [row]
+    assert [p.point_id for p in store.points(row.run_id)] == [p.point_id for p in whole.points]
+    assert {p.status.state for p in store.points(row.run_id)} == {"pending"}
+    assert store.records(row.run_id) == []
+
+
+def test_creating_a_run_again_changes_nothing(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    first = whole.jobs[0]
+    store.save(record(first.points[0], row.run_id, first.job_id))
+    store.create_run(row, whole)
+    assert len(store.records(row.run_id)) == 1
+
+
+def test_a_record_comes_back_as_it_was(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    first = whole.jobs[0]
+    written = record(first.points[0], row.run_id, first.job_id, status=Status("invalid", "errors"))
+    store.save(written)
+    assert store.records(row.run_id) == [written]
+    found = store.points(row.run_id)[0]
+    assert (found.status, found.attempt) == (written.status, 1)
+
+
+def test_attempts_count_up_and_an_intent_stands_before_a_launch(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    job_id = whole.jobs[0].job_id
+    first = store.intend(row.run_id, job_id)
+    assert first.unique_name == f"infx-{row.run_id}-{job_id[:8]}-a1"
+    assert store.attempts(row.run_id, open_only=True) == [first]
+    store.launched(first.unique_name, "77")
+    store.end_attempt(first.unique_name, [])
+    second = store.intend(row.run_id, job_id)
+    assert second.number == 2
+    assert store.attempts(row.run_id)[0].scheduler_id == "77"
+    assert store.attempts(row.run_id, open_only=True) == [second]
+
+
+@given(st.lists(STATUSES, min_size=1, max_size=4))
+def test_the_record_that_stands_is_ok_then_complete_then_newest(statuses):
+    server = job()
+    records = [record(server.points[0], "r", "j", n, s) for n, s in enumerate(statuses, 1)]
+    stands = best(records)
+    assert rank(stands.status) == max(rank(s) for s in statuses)
+    same = [r for r in records if rank(r.status) == rank(stands.status)]
+    assert stands == same[-1]
+
+
+def test_a_failure_of_the_machine_is_no_result():
+    for name, code in CODES.items():
+        if code.family in ("failed", "infra"):
+            assert kept(Status("failed", name)) == (code.family == "failed")
+    assert not kept(Status("cancelled"))
+    assert not kept(Status("pending"))
+
+
+def test_saving_never_loses_a_better_record(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    first = whole.jobs[0]
+    good = record(first.points[0], row.run_id, first.job_id, 1)
+    store.save(good)
+    store.save(record(first.points[0], row.run_id, first.job_id, 2, Status("failed", "job-lost")))
+    assert store.records(row.run_id) == [good]
+
+
+def test_a_store_of_a_newer_infx_is_refused(tmp_path: Path):
+    path = tmp_path / "store.sqlite"
+    Store(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(UsageError, match=f"version {VERSION + 1}.*up to {VERSION}") as caught:
+        Store(path)
+    assert caught.value.code == "store-newer"
+
+
+def test_an_older_store_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "store.sqlite"
+    Store(path).close()
+    later = (*MIGRATIONS, ("ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",))
+    monkeypatch.setattr("infx.store.schema.MIGRATIONS", later)
+    monkeypatch.setattr("infx.store.schema.VERSION", len(later))
+    Store(path).close()
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(later),)
+        assert "note" in [row[1] for row in db.execute("PRAGMA table_info(runs)")]
+
+
+def test_a_file_that_is_no_store_says_so(tmp_path: Path):
+    path = tmp_path / "store.sqlite"
+    path.write_text("this is not a database, it is a sentence that is long enough\n" * 20)
+    with pytest.raises(InfraError) as caught:
+        Store(path)
+    assert caught.value.code == "store-corrupt"
+
+
+def test_two_processes_may_open_a_new_store_at_once(tmp_path: Path):
+    path = tmp_path / "store.sqlite"
+    opener = f"from infx.store import Store; from pathlib import Path; Store(Path({str(path)!r}))"
+    children = [subprocess.Popen([sys.executable, "-c", opener]) for _ in range(4)]
+    assert [child.wait(30) for child in children] == [0, 0, 0, 0]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.store.tiny_plans import plan, record, run_row
+from infx.domain.status import OK, Status
+from infx.store import Store
+results = Path(sys.argv[1])
+whole = plan()
+row = run_row(results)
+with Store(results / "store.sqlite") as store:
+    store.create_run(row, whole)
+    print("ready", flush=True)
+    while True:
+        for job in whole.jobs:
+            attempt = store.intend(row.run_id, job.job_id)
+            store.launched(attempt.unique_name, str(attempt.number))
+            records = [record(p, row.run_id, job.job_id, attempt.number) for p in job.points]
+            store.end_attempt(attempt.unique_name, records)
+            print(job.job_id, attempt.number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_store_is_whole(tmp_path: Path):
+    chance = random.Random(4)
+    for round_ in range(20):
+        results = tmp_path / str(round_)
+        results.mkdir()
+        confirmed = _write_until_killed(results, chance.uniform(0, 0.08))
+        with Store(results / "store.sqlite") as store:
+            _check_whole(store, confirmed)
+
+
+def _write_until_killed(results: Path, seconds: float) -> list[str]:
+    here = str(Path(__file__).parents[2])
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(results), here], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(seconds)
+    os.kill(child.pid, signal.SIGKILL)
+    lines = child.stdout.read().splitlines()
+    child.wait()
+    return [line for line in lines if line.count(" ") == 1]
+
+
+def _check_whole(store: Store, confirmed: list[str]) -> None:
+    [run] = store.runs()
+    ended = {(a.job_id, a.number) for a in store.attempts(run.run_id) if a.ended_s}
+    for line in confirmed:  # nothing that was confirmed is lost
+        job_id, number = line.split()
+        assert (job_id, int(number)) in ended
+    assert len(store.attempts(run.run_id, open_only=True)) <= 1
+    standing = {(p.job_id, p.attempt) for p in store.points(run.run_id) if p.attempt}
+    for job_id in {job_id for job_id, _ in ended}:  # an end and its records came together
+        newest = max(number for other, number in ended if other == job_id)
+        assert {number for other, number in standing if other == job_id} == {newest}
+    assert len(store.records(run.run_id)) == sum(p.attempt > 0 for p in store.points(run.run_id))
