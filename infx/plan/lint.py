@@ -43,7 +43,7 @@ def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
     for evaluation in entry.evaluations:
         if not evaluation.bars:
             sentence = f"evaluation {evaluation.task!r} of {entry.name!r} has no bar"
-            yield Finding("bar-missing", "warning", sentence, evaluation.where)
+            yield Finding("bar-missing", "info", sentence, evaluation.where)
 
 
 def lint_combination(

@@ -1,0 +1,299 @@
+"""What the engine serves: shapes of the model, limits of the server, and what is refused.
+
+A refusal is a `RefusalError`: a code of the engine family and a sentence, raised before anything is
+loaded. Fields of `EngineConfig` that are axes carry the names of `infx.domain.axes`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from infx.domain.acceptance import Acceptance, distribution
+from infx.domain.errors import UsageError
+
+__all__ = ["MODELS", "MOST_DRAFTS", "EngineConfig", "ModelConfig", "RefusalError", "m3", "mini"]
+
+MOST_DRAFTS = 16
+
+
+class RefusalError(UsageError):
+    """The engine cannot serve what it was asked to; its code is of the engine family."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Shapes and constants of a MiniMax-M3 model, by the names of its public configuration.
+
+    The first ``dense_layers`` layers have full attention and a dense MLP, the others block-sparse
+    attention and experts. There is one index head for each kv head, of ``head_dim`` dimensions.
+    ``block_size`` is the unit of block selection and of the cache's pages (tokens). ``aux_layers``
+    are the layers whose output the EAGLE3 draft sees.
+    """
+
+    name: str
+    hidden_size: int
+    num_layers: int
+    dense_layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    rotary_dim: int
+    block_size: int
+    topk_blocks: int
+    experts: int
+    experts_per_token: int
+    expert_size: int
+    shared_size: int
+    dense_size: int
+    vocab_size: int
+    max_positions: int
+    aux_layers: tuple[int, int, int]
+    rope_theta: float = 5e6
+    rms_norm_eps: float = 1e-6
+    routed_scaling_factor: float = 2.0
+    swiglu_alpha: float = 1.702
+    swiglu_limit: float = 7.0
+
+    def __post_init__(self) -> None:
+        whole = self.heads % self.kv_heads == 0 and self.rotary_dim % 2 == 0
+        fits = self.rotary_dim <= self.head_dim
+        tapped = sorted(set(self.aux_layers))
+        aux = len(tapped) == 3 and tapped[0] >= 0 and tapped[-1] < self.num_layers
+        if not (whole and fits and aux):
+            raise ValueError(f"the shapes of {self.name} do not fit each other: {self}")
+
+    @property
+    def farthest(self) -> int:
+        """Positions that rotary tables cover: drafts of a last step write past the context."""
+        return self.max_positions + 2 * MOST_DRAFTS + 1
+
+
+def mini(**changes: int | tuple[int, int, int]) -> ModelConfig:
+    """Return the small shape for CPUs (4.8 M parameters, 2 M a token), with any field changed."""
+    shape: dict[str, object] = {
+        "name": "mini",
+        "hidden_size": 192,
+        "num_layers": 5,
+        "dense_layers": 1,
+        "heads": 8,
+        "kv_heads": 2,
+        "head_dim": 32,
+        "rotary_dim": 16,
+        "block_size": 16,
+        "topk_blocks": 4,
+        "experts": 16,
+        "experts_per_token": 4,
+        "expert_size": 96,
+        "shared_size": 96,
+        "dense_size": 384,
+        "vocab_size": 320,
+        "max_positions": 8192,
+        "aux_layers": (0, 2, 4),
+    }
+    return ModelConfig(**(shape | changes))  # type: ignore[arg-type]
+
+
+def m3() -> ModelConfig:
+    """Return MiniMax-M3's true shape (public text configuration); data only, not served here."""
+    return ModelConfig(
+        name="m3",
+        hidden_size=6144,
+        num_layers=60,
+        dense_layers=3,
+        heads=64,
+        kv_heads=4,
+        head_dim=128,
+        rotary_dim=64,
+        block_size=128,
+        topk_blocks=16,
+        experts=128,
+        experts_per_token=4,
+        expert_size=3072,
+        shared_size=3072,
+        dense_size=12288,
+        vocab_size=200064,
+        max_positions=524288,
+        aux_layers=(2, 30, 57),
+    )
+
+
+MODELS = {"mini": mini, "m3": m3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """A resolved configuration. ``num_blocks`` counts cache pages; ``capture_sizes`` are rows.
+
+    ``k`` is the number of drafts a step (0 without speculation). Raises RefusalError or
+    UsageError when it cannot be served.
+    """
+
+    model: str = "mini"
+    weights: str = "random:0"
+    served_model_name: str = ""
+    dtype: str = "float32"
+    kv_cache_dtype: str = "fp32"
+    index_cache_dtype: str = "fp32"
+    mono: str = "off"
+    tp: int = 1
+    max_num_seqs: int = 8
+    max_num_batched_tokens: int = 512
+    max_model_len: int = 0
+    block_size: int = 16
+    num_blocks: int = 0
+    capture_sizes: tuple[int, ...] = ()
+    prefix_caching: bool = True
+    method: str = "none"
+    k: int = 0
+    acceptance: Acceptance = field(default_factory=Acceptance)
+    acceptance_seed: int = 0
+    queue_limit: int = 256
+    threads: int = 0
+    nonce: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse_unserved(self)
+        _check_numbers(self)
+        _check_capacity(self)
+        _check_speculation(self)
+
+    @property
+    def shape(self) -> ModelConfig:
+        """The shape of the served model."""
+        return MODELS[self.model]()
+
+    @property
+    def weights_seed(self) -> int:
+        """The seed of ``random:SEED``."""
+        return int(self.weights.removeprefix("random:"))
+
+    @property
+    def context(self) -> int:
+        """Longest prompt and output together (tokens): as asked, or what model and cache hold."""
+        if self.max_model_len or not self.num_blocks:
+            return self.max_model_len or self.shape.max_positions
+        return min(self.shape.max_positions, self.num_blocks * self.block_size - self.slack)
+
+    @property
+    def rows_per_request(self) -> int:
+        """Rows of one request in a decode step: its last token and K drafts."""
+        return self.k + 1
+
+    @property
+    def slack(self) -> int:
+        """Positions past a request's last token that drafts of its last step may write."""
+        return 2 * self.k + 1
+
+    @property
+    def pages_per_request(self) -> int:
+        """Pages that a request of full length holds."""
+        return math.ceil((self.context + self.slack) / self.block_size)
+
+    @property
+    def pages(self) -> int:
+        """Pages of the cache: ``num_blocks``, or enough that every admitted request fits."""
+        return self.num_blocks or self.max_num_seqs * self.pages_per_request
+
+
+def _refuse_unserved(config: EngineConfig) -> None:
+    checks = {
+        "unsupported-model": (config.model == "mini", f"--model {config.model}: only mini"),
+        "unsupported-weights": (
+            _is_random(config.weights),
+            f"--weights {config.weights}: only random:SEED with a whole number",
+        ),
+        "mono-not-built": (
+            config.mono == "off",
+            f"--mono {config.mono}: this build has no mono kernels; use --mono off",
+        ),
+        "unsupported-tp": (config.tp == 1, f"--tensor-parallel-size {config.tp}: only 1"),
+        "unsupported-dtype": (
+            config.dtype == "float32"
+            and {config.kv_cache_dtype, config.index_cache_dtype} <= {"auto", "fp32"},
+            f"--dtype {config.dtype}, --kv-cache-dtype {config.kv_cache_dtype}, --index-cache-dtype"
+            f" {config.index_cache_dtype}: only float32 weights and fp32 caches",
+        ),
+        "unsupported-method": (
+            config.method in ("none", "eagle3"),
+            f"--speculative-method {config.method}: only none and eagle3",
+        ),
+    }
+    for code, (served, sentence) in checks.items():
+        if not served:
+            raise RefusalError(code, sentence)
+
+
+def _is_random(weights: str) -> bool:
+    kind, _, seed = weights.partition(":")
+    return kind == "random" and seed.isdecimal()
+
+
+def _check_numbers(config: EngineConfig) -> None:
+    at_least = {
+        "max-num-seqs": (config.max_num_seqs, 1),
+        "max-num-batched-tokens": (config.max_num_batched_tokens, 1),
+        "max-model-len": (config.context, 2),
+        "num-blocks": (config.num_blocks, 0),
+        "queue-limit": (config.queue_limit, 1),
+        "threads": (config.threads, 0),
+        "num-speculative-tokens": (config.k, 0),
+        "acceptance-seed": (config.acceptance_seed, 0),
+        "capture-sizes": (min(config.capture_sizes, default=1), 1),
+    }
+    for name, (value, least) in at_least.items():
+        _require(value >= least, f"--{name} {value}: expected at least {least}")
+
+
+def _check_capacity(config: EngineConfig) -> None:
+    sizes = config.capture_sizes
+    _require(
+        sorted(set(sizes)) == list(sizes), f"--capture-sizes {sizes}: expected distinct, ascending"
+    )
+    longest = config.shape.max_positions
+    _require(
+        config.context <= longest,
+        f"--max-model-len {config.context}: {config.model} serves at most {longest} tokens",
+    )
+    _require(
+        config.block_size == config.shape.block_size,
+        f"--block-size {config.block_size}: {config.model} selects blocks of "
+        f"{config.shape.block_size} tokens; use that",
+    )
+    _require(
+        config.max_num_batched_tokens >= config.max_num_seqs * config.rows_per_request,
+        f"--max-num-batched-tokens {config.max_num_batched_tokens}: one decode step of max-num-seqs"
+        f" x (K+1) = {config.max_num_seqs * config.rows_per_request} rows must fit",
+    )
+    if config.pages < config.pages_per_request:
+        raise RefusalError(
+            "too-little-memory",
+            f"--num-blocks {config.num_blocks}: one request of max-model-len {config.context} needs"
+            f" {config.pages_per_request} pages; raise it or lower --max-model-len",
+        )
+
+
+def _check_speculation(config: EngineConfig) -> None:
+    drafts = config.method != "none"
+    _require(
+        config.k <= MOST_DRAFTS,
+        f"--num-speculative-tokens {config.k}: expected at most {MOST_DRAFTS}",
+    )
+    _require(
+        drafts == (config.k > 0),
+        f"--speculative-method {config.method} with --num-speculative-tokens {config.k}: expected"
+        " a method and K >= 1 together, or neither",
+    )
+    acceptance = config.acceptance
+    if acceptance.mode == "real":
+        return
+    _require(drafts, "--synthetic-acceptance-length needs a speculative method")
+    try:
+        distribution(acceptance.law, acceptance.length or 0.0, config.k)
+    except ValueError as error:
+        raise UsageError("bad-option", f"--synthetic-acceptance-length: {error}") from error
+
+
+def _require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise UsageError("bad-option", sentence)

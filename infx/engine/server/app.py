@@ -1,0 +1,115 @@
+"""The server's life: listen, load, serve, drain, end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+import sys
+import time
+
+from aiohttp import web
+
+from infx.domain.errors import InfraError, InfxError
+from infx.engine.arguments import Address
+from infx.engine.config import EngineConfig
+from infx.engine.loop import Engine
+from infx.engine.server.handlers import Handlers
+
+__all__ = ["serve"]
+
+DRAIN_LIMIT_S = 30.0
+BODY_LIMIT_BYTES = 64 << 20
+
+
+async def serve(config: EngineConfig, address: Address) -> int:
+    """Serve until SIGTERM or SIGINT, then let running requests end; return the exit code.
+
+    Listens before it loads, so that /health answers (503) from the first moment. Raises InfraError
+    (``port-busy``) when the address is taken, RefusalError when the cache does not fit.
+    """
+    listener = _listen(address)
+    changed, stopping = asyncio.Event(), _stop_signal()
+    loop = asyncio.get_running_loop()
+
+    def announce() -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    engine = Engine(config, announce)
+    site = await _start_site(engine, listener)
+    began_s = time.monotonic()
+    host, port = listener.getsockname()[:2]
+    _say(f"listening on http://{host}:{port}, loading {config.model} {config.weights}")
+    engine.start()
+    try:
+        await _either(changed, stopping)
+        if engine.state == "ready":
+            _say(f"ready in {time.monotonic() - began_s:.1f} s")
+            changed.clear()
+            await _either(changed, stopping)
+        return await _end(engine)
+    finally:
+        await site.cleanup()
+
+
+def _listen(address: Address) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address.host, address.port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        busy = error.errno == errno.EADDRINUSE
+        why = "is taken" if busy else f"cannot be listened on: {error}"
+        message = f"{address.host}:{address.port} {why}; choose another with --host and --port"
+        raise InfraError("port-busy", message) from error
+    return listener
+
+
+async def _start_site(engine: Engine, listener: socket.socket) -> web.AppRunner:
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES)
+    app.add_routes(Handlers(engine).routes())
+    runner = web.AppRunner(
+        app, handler_cancellation=True, access_log=None, shutdown_timeout=2.0, handle_signals=False
+    )
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+    return runner
+
+
+def _stop_signal() -> asyncio.Event:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await wait
+
+
+async def _end(engine: Engine) -> int:
+    """Drain and stop the engine; its failure becomes the exit code of its kind."""
+    if engine.failed is not None:
+        if isinstance(engine.failed, InfxError):
+            raise engine.failed
+        return 4
+    engine.drain()
+    _say("draining")
+    deadline = time.monotonic() + DRAIN_LIMIT_S
+    while not engine.idle and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(engine.stop)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"infx engine: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,142 @@
+"""The step loop between server and scheduler, with dice in the place of the model."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+from infx.engine.loop import Engine, RequestRefusedError
+from infx.engine.request import Emission, SamplingParams
+from tests.engine.driving_engine import Dice, prompt, small
+
+PARAMS = SamplingParams(max_tokens=20, ignore_eos=True)
+
+
+class Gated(Dice):
+    """Waits at every step until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=0, k=0)
+        self.gate, self.at_gate = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(self, step):
+        self.at_gate.release()
+        assert self.gate.acquire(timeout=30)
+        return super().run(step)
+
+    def width(self, step):
+        return sum(len(work.tokens) for work in step.work)
+
+
+class Broken(Gated):
+    def run(self, step):
+        raise RuntimeError("no such kernel")
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """Start an engine over a runner; it is stopped at the end."""
+    engines = []
+
+    def start_engine(runner, **changes):
+        monkeypatch.setattr("infx.engine.runner.Runner", lambda *_: runner)
+        changed = threading.Event()
+        engine = Engine(small(**changes), changed.set)
+        engine.start()
+        assert changed.wait(30)
+        changed.clear()
+        engine.changed = changed
+        engines.append((engine, runner))
+        return engine
+
+    yield start_engine
+    for engine, runner in engines:
+        runner.gate.release(10_000)
+        engine.stop()
+
+
+def until_done(emissions: queue.Queue) -> list[Emission]:
+    seen = []
+    while not seen or seen[-1].finish_reason is None:
+        seen.append(emissions.get(timeout=30)[1])
+    return seen
+
+
+def submit(engine, count=1, params=PARAMS):
+    emissions: queue.Queue = queue.Queue()
+    requests = engine.submit([list(prompt(0, 20))] * count, params, lambda *one: emissions.put(one))
+    return requests, emissions
+
+
+def test_a_request_is_served_and_counted(start):
+    engine = start(runner := Gated())
+    runner.gate.release(1000)
+    (request,), emissions = submit(engine)
+    seen = until_done(emissions)
+    assert sum(emission.tokens for emission in seen) == request.generated == 20
+    assert "".join(emission.text for emission in seen) == engine.tokenizer.decode(
+        request.tokens[20:]
+    )
+    metrics = engine.metrics
+    assert (metrics.prompt_tokens, metrics.generation_tokens) == (20, 20)
+    assert (sum(metrics.ttft.counts), sum(metrics.itl.counts), sum(metrics.e2el.counts)) == (
+        1,
+        19,
+        1,
+    )
+    assert metrics.finished == {"length": 1}
+    engine.check()
+    assert engine.idle
+
+
+def test_the_queue_is_bounded_and_takes_all_of_a_call_or_none(start):
+    engine = start(runner := Gated(), max_num_seqs=1, queue_limit=2)
+    submit(engine)
+    assert runner.at_gate.acquire(timeout=30)
+    submit(engine)
+    with pytest.raises(RequestRefusedError, match="queue holds 2") as refused:
+        submit(engine, count=2)
+    assert refused.value.code == "queue-full"
+    submit(engine)
+    assert (engine.metrics.running, engine.metrics.waiting) == (1, 2)
+
+
+def test_an_abort_in_the_middle_of_a_step_frees_the_pages_before_the_next(start):
+    engine = start(runner := Gated())
+    requests, _ = submit(engine)
+    assert runner.at_gate.acquire(timeout=30)
+    assert engine.metrics.kv_cache_usage > 0
+    engine.abort(requests)
+    runner.gate.release(1)
+    for _ in range(300):
+        if engine.idle:
+            break
+        threading.Event().wait(0.02)
+    engine.check()
+    assert engine.idle
+    assert engine.metrics.kv_cache_usage == 0
+    assert engine.metrics.finished == {"abort": 1}
+
+
+def test_draining_refuses_new_requests_and_ends_the_old(start):
+    engine = start(runner := Gated())
+    _, emissions = submit(engine)
+    engine.drain()
+    with pytest.raises(RequestRefusedError) as refused:
+        submit(engine)
+    assert refused.value.code == "draining"
+    runner.gate.release(1000)
+    assert until_done(emissions)[-1].finish_reason == "length"
+
+
+def test_a_failed_step_ends_every_request_and_the_engine(start, capsys):
+    engine = start(Broken())
+    _, emissions = submit(engine)
+    assert until_done(emissions)[-1].finish_reason == "error"
+    assert engine.changed.wait(30)
+    with pytest.raises(RequestRefusedError, match="no such kernel") as refused:
+        submit(engine)
+    assert refused.value.code == "engine-failed"
+    assert "RuntimeError" in capsys.readouterr().err
