@@ -106,7 +106,9 @@ class Engine:
         if self.state != "ready":
             raise RequestRefusedError(self.state, f"the engine is {self.state}")
         waiting, limit = len(self._scheduler.waiting), self.config.queue_limit
-        if waiting + arriving > limit:
+        # A seat that the next step will fill is no place in the queue.
+        seats = self.config.max_num_seqs - len(self._scheduler.running)
+        if waiting + arriving > limit + seats:
             raise RequestRefusedError(
                 "queue-full", f"{waiting} requests wait and the queue holds {limit}"
             )

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, uniform
 from infx.engine.batch import PAD, Span, make_batch
 from infx.engine.cache import KvCache
 from infx.engine.config import mini
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.request import SamplingParams
 from infx.engine.runner import padded_width
+from infx.engine.sampling import sample
 from infx.engine.weights import target_weights
 from tests.engine.driving_engine import GREEDY, Dice, Driven, outputs, prompt, small
 
@@ -61,6 +62,20 @@ def test_sampled_tokens_with_a_seed_do_not_depend_on_batching_or_drafts():
     assert outputs(small(), others, params)[1] == alone
     assert outputs(small(**EAGLE), others, params)[1] == alone
     assert outputs(small(), others, replace(params, seed=4))[1] != alone
+
+
+@pytest.mark.parametrize("drafts", [{}, EAGLE], ids=["plain", "drafted"])
+def test_each_output_token_has_its_own_random_number(monkeypatch, drafts):
+    points = []
+
+    def spy(logits, draws):
+        points.extend(draw.point for draw in draws)
+        return sample(logits, draws)
+
+    monkeypatch.setattr("infx.engine.runner.sample", spy)
+    params = SamplingParams(max_tokens=5, temperature=1.0, seed=3, ignore_eos=True)
+    outputs(small(**drafts), [PROMPTS[0]], params)
+    assert set(points) >= {uniform(3, 0, index) for index in range(5)}
 
 
 def test_a_cached_prefix_gives_the_same_tokens(one_shot):
