@@ -65,7 +65,7 @@ def print_summary(plan: Plan) -> None:
     counted = " + ".join(f"{n} {kind}" for n, kind in counts if n) or "nothing"
     print(f"{counted} = {plan.candidates} candidates")
     for rule, count in plan.excluded_by.items():
-        print(f"  {count} left out: {_rule(rule, plan.ledger)}")
+        print(f"  {count} left out: {rule}")
     for finding in plan.findings:
         print(f"{finding.level}: {finding}")
     print(_cost(plan) if plan.jobs else "nothing is left to run")
@@ -84,17 +84,6 @@ def _entries(plan: Plan) -> list[tuple[str, int, int, int, int, float]]:
         seconds = sum(job_s(job) for job in jobs)
         rows.append((entry, arms, throughput, len(points) - throughput, len(jobs), seconds))
     return rows
-
-
-def _rule(rule: str, ledger: Sequence[Candidate]) -> str:
-    """Return a rule with its place; a code also with the sentence of its first candidate."""
-    from infx.domain.codes import CODES
-
-    row = next((row for row in ledger if row.rule == rule), None)
-    if rule not in CODES or row is None:
-        return rule
-    place = f" ({row.where})" if row.where else ""
-    return f"{rule}: {row.sentence}{place}"
 
 
 def _cost(plan: Plan) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import chdir
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -80,6 +79,5 @@ def _read_saved(path: Path, project: Project) -> Plan:
     from infx.plan import check_inputs, read_plan
 
     plan = read_plan(path)
-    with chdir(project.root):  # a plan names its inputs as seen from the project's folder
-        check_inputs(plan)
+    check_inputs(plan, project.root)
     return plan

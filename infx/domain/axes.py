@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
-__all__ = ["AXES", "VOCABULARY", "Axes", "is_load", "kebab", "snake"]
+__all__ = ["AXES", "VOCABULARY", "Axes", "is_computation", "is_load", "kebab", "snake"]
 
 Kind = Literal["load", "computation", "capacity"]
 
@@ -65,6 +65,11 @@ AXES: dict[str, Field[Any]] = {axis.name: axis for axis in fields(Axes)}
 def is_load(name: str) -> bool:
     """Return True when the axis changes what the client asks, not the server."""
     return bool(AXES[name].metadata["kind"] == "load")
+
+
+def is_computation(name: str) -> bool:
+    """Return True when the axis changes what the server computes, so possibly its answers."""
+    return bool(AXES[name].metadata["kind"] == "computation")
 
 
 def kebab(name: str) -> str:

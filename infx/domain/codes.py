@@ -79,6 +79,21 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "set chat-template in the recipe",
         ),
         "k-without-method": ("k > 0 without a speculation method", "add speculation or set k: 0"),
+        "speculation-unused": ("speculation is set and no candidate has k > 0", "add the axis k"),
+        "no-golden": (
+            "a throughput run with drafts needs a golden acceptance length",
+            "name a golden file in speculation, or set k: 0",
+        ),
+        "image-unpinned": ("a package image without a version is no identity", "write ==VERSION"),
+        "hardware-differs": (
+            "the cluster has hardware that the recipe is not written for",
+            "name another cluster, or list the hardware in the recipe",
+        ),
+        "repeat-differs": (
+            "the same point twice, judged by different bars or limits",
+            "keep one of them",
+        ),
+        "rule-unused": ("an exclude rule applies to no candidate", "correct or remove it"),
         "mono-serves": ("how many requests a mono step can serve", "nothing"),
         "context-too-long": ("isl + osl is over max-model-len", "raise max-model-len"),
         "option-unknown": ("the engine has no such option", "correct the recipe"),
@@ -151,6 +166,11 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "errors": ("too many requests failed", "read the errors by category"),
         "cancelled-in-flight": ("too many requests were cut at the end", "lengthen it"),
         "requests-missing": ("fewer requests ran than were asked", "read aiperf's log"),
+        "window-short": ("a timed run ended well before its time", "read aiperf's log"),
+        "asked-unknown": (
+            "the export does not tell what the run was asked, so that is not checked",
+            "judge it beside its plan, or with the aiperf that infx pins",
+        ),
         "osl-mismatch": (
             "outputs are not as long as asked",
             "check ignore_eos and the limit",
@@ -165,6 +185,12 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "the cache is too small for the load",
             "raise it or lower max-num-seqs",
         ),
+        "prefix-cache-hits": (
+            "much of the input was not computed but found in the prefix cache",
+            "switch prefix caching off, or read the figures as those of a warm cache",
+        ),
+        "empty-answers": ("answers of an evaluation hold no text", "read its samples"),
+        "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
         "config-differs": ("the running server is not configured as planned", "check the recipe"),
         "clock-skew": ("the export's times are impossible", "check the clocks"),
         "unsafe-scenario": ("the scenario ran with a safety override", "run it as published"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from infx.domain.acceptance import Acceptance
-from infx.domain.axes import AXES, Axes, is_load, kebab
+from infx.domain.axes import AXES, Axes, is_computation, is_load
 from infx.domain.identity import content_id
 
 __all__ = ["Accuracy", "Arm", "FixedLengths", "Harness", "Model", "Point", "Workload", "short"]
@@ -15,7 +15,7 @@ __all__ = ["Accuracy", "Arm", "FixedLengths", "Harness", "Model", "Point", "Work
 Scalar = str | int | float | bool | None
 
 _SERVER_AXES = tuple(name for name in AXES if not is_load(name))
-_COMPUTATION_AXES = tuple(n for n, axis in AXES.items() if axis.metadata["kind"] == "computation")
+_COMPUTATION_AXES = tuple(name for name in AXES if is_computation(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,8 @@ class Accuracy(Load):
     """An evaluation workload: one lm-eval task.
 
     ``limit`` is the number of questions (None: all); ``bars`` maps a filter to the least score;
-    ``source`` is where the questions come from (``generated``, a path, or ``hub``).
+    ``source`` is where the questions come from (``generated``, a path, or ``hub``); ``content`` is
+    what they are: the sha256 of the files, or the version of the generator.
     """
 
     kind: Literal["accuracy"] = "accuracy"
@@ -82,6 +83,7 @@ class Accuracy(Load):
     seed: int = 0
     max_tokens: int = 256
     source: str = "generated"
+    content: str = ""
     bars: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -129,19 +131,15 @@ class Arm:
 
     def identity(self) -> dict[str, Any]:
         """Return the allow-listed content: no ports, paths, recipe names, job ids or limits."""
-        axes = {name: getattr(self.axes, name) for name in _SERVER_AXES}
+        model, acceptance = self.model, self.acceptance
+        weights = model.revision or model.weights
         return {
             "framework": self.framework,
             "image": self.image_digest or self.image,
-            "model": [
-                self.model.name,
-                self.model.precision,
-                self.model.weights,
-                self.model.revision,
-            ],
+            "model": [model.name, model.precision, weights, model.tokenizer],
             "hardware": self.hardware,
-            "axes": axes,
-            "acceptance": self.acceptance,
+            "axes": {name: getattr(self.axes, name) for name in _SERVER_AXES},
+            "acceptance": [acceptance.mode, acceptance.length, acceptance.law, acceptance.k],
             "method": self.method,
             "options": self.options,
             "env": self.env,
@@ -194,8 +192,3 @@ class Point:
 def short(identity: str) -> str:
     """Return the first eight digits of an identity."""
     return identity[:8]
-
-
-def axis_text(name: str, value: object) -> str:
-    """Return ``max-num-seqs=8``: an axis and its value for people."""
-    return f"{kebab(name)}={value}"

@@ -58,10 +58,11 @@ class RequestAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCounters:
-    """Read from the running engine over the measured window; None where it does not tell.
+    """Read from the running engine before the client starts and after it ended, so the requests of
+    the warm-up count too; None where the engine does not tell.
 
     ``acceptance_length`` is the realised mean (tokens a verify step, before truncation) over
-    ``verify_steps``; ``preemptions`` the count in the window; ``mono_coverage`` mono steps over
+    ``verify_steps``; ``preemptions`` their count; ``mono_coverage`` mono steps over
     eligible ones and ``mono_share`` over all decode steps (0 … 1).
     """
 
@@ -117,7 +118,8 @@ class Score:
     """What lm-eval found for one task.
 
     ``questions_hash`` is the sha256 of the requests as sent: equal hashes, same questions.
-    ``empty`` counts answers without text (they score 0 without a word from the harness).
+    ``empty`` counts answers without text (they score 0 without a word from the harness), ``cut``
+    those that hit the limit of ``max_tokens`` tokens (0 when it is unknown).
     """
 
     task: str
@@ -128,6 +130,8 @@ class Score:
     questions_hash: str
     empty: int = 0
     wall_s: float = 0.0
+    cut: int = 0
+    max_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["EXECUTORS", "FILTERS", "FRAMEWORKS", "METHODS", "PRECISIONS", "TASKS", "THINKING"]
+__all__ = [
+    "EXECUTORS",
+    "FILTERS",
+    "FRAMEWORKS",
+    "LAWS",
+    "METHODS",
+    "PRECISIONS",
+    "TASKS",
+    "THINKING",
+]
 
 FRAMEWORKS = ("infx", "llamacpp")
 EXECUTORS = ("local", "slurm")
 METHODS = ("eagle3", "dspark", "mtp")
+LAWS = ("min-variance", "geometric")
+"""The acceptance laws that a length decides; `from-curve` needs a curve, which no file holds."""
 THINKING = ("on", "off")
 PRECISIONS = (
     *("fp32", "bf16", "fp16", "fp8", "mxfp8", "fp4", "mxfp4", "nvfp4"),

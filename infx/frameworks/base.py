@@ -44,10 +44,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the engine cannot serve an arm; known without starting it."""
+    """Why the engine cannot serve an arm, and the axis that asks it; known without starting it."""
 
     code: str
     sentence: str
+    axis: str = ""
 
 
 class Framework(Protocol):

@@ -121,16 +121,20 @@ class Infx:
 def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
     axes = arm.axes
     if axes.mono != "off":
-        yield Refusal("mono-not-built", "mono: on needs kernels that this build does not have")
+        yield Refusal(
+            "mono-not-built", "mono: on needs kernels that this build does not have", "mono"
+        )
     if axes.tp > 1:
-        yield Refusal("unsupported-tp", f"tp {axes.tp}: this build serves one rank")
+        yield Refusal("unsupported-tp", f"tp {axes.tp}: this build serves one rank", "tp")
     for name in FOREIGN:
         if getattr(axes, name) != AXES[name].default:
-            yield Refusal("unsupported-axis", f"infx has no {kebab(name)}: {getattr(axes, name)}")
+            sentence = f"infx has no {kebab(name)}: {getattr(axes, name)}"
+            yield Refusal("unsupported-axis", sentence, name)
     for name in ("kv_cache_dtype", "index_cache_dtype"):
         if getattr(axes, name) not in SERVED_DTYPES:
             value = getattr(axes, name)
-            yield Refusal("unsupported-dtype", f"{kebab(name)} {value}: this build keeps fp32")
+            sentence = f"{kebab(name)} {value}: this build keeps fp32"
+            yield Refusal("unsupported-dtype", sentence, name)
     if arm.options.get("dtype", "float32") != "float32":
         yield Refusal("unsupported-dtype", f"dtype {arm.options['dtype']}: expected float32")
     if arm.method not in methods:

@@ -48,11 +48,13 @@ class LlamaCpp:
         """Return the axes that llama.cpp lacks, where the arm sets them."""
         found = [_lacks(name, arm.axes) for name in AXES if _is_foreign(name, arm.axes)]
         if arm.acceptance.mode != "real" or arm.method != "none":
-            found.append(Refusal("unsupported-method", "llamacpp runs without speculation here"))
+            found.append(
+                Refusal("unsupported-method", "llamacpp runs without speculation here", "k")
+            )
         slots = arm.options.get("parallel")
         if slots is not None and arm.axes.max_num_seqs not in (None, slots):
             sentence = f"max-num-seqs {arm.axes.max_num_seqs} and parallel {slots} are one thing"
-            found.append(Refusal("option-conflict", sentence))
+            found.append(Refusal("option-conflict", sentence, "max_num_seqs"))
         return found
 
     def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
@@ -120,4 +122,5 @@ def _is_foreign(name: str, axes: Axes) -> bool:
 
 def _lacks(name: str, axes: Axes) -> Refusal:
     value = getattr(axes, name)
-    return Refusal("unsupported-axis", f"llamacpp has no {kebab(name)}: {value} cannot be set")
+    sentence = f"llamacpp has no {kebab(name)}: {value} cannot be set"
+    return Refusal("unsupported-axis", sentence, name)

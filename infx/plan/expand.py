@@ -1,4 +1,4 @@
-"""The cross product of a scenario, each element resolved and given a disposition.
+"""The cross product of a scenario, each element resolved.
 
 An expression is evaluated once for each distinct combination of the values it uses, so that the
 cost of a large product is that of its dictionary look-ups.
@@ -9,19 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from graphlib import TopologicalSorter
 from itertools import product
 from operator import itemgetter
 from typing import Any
 
 from infx.config.expressions import Expression
-from infx.config.matrix import AxisValues, ExcludeRule, IncludeRule, Scenario
-from infx.domain.axes import AXES, kebab
+from infx.config.matrix import ExcludeRule, IncludeRule, Scenario
+from infx.domain.axes import AXES, VOCABULARY, kebab
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
-__all__ = ["Dependence", "Element", "dependence", "derive", "elements", "excluding", "memoised"]
+__all__ = [
+    "Derived",
+    "Element",
+    "Exclusion",
+    "Values",
+    "derive",
+    "derived_axes",
+    "elements",
+    "excluding",
+    "in_order",
+    "memoised",
+    "rule_text",
+    "whole",
+]
 
 Values = dict[str, Any]
+"""One combination: axis -> value."""
+
+Derived = Mapping[str, tuple[Expression, Where]]
+"""The derived axes of a scenario, or of one include rule of it, with their places."""
 
 _DEFAULTS: Values = {name: axis.default for name, axis in AXES.items()}
 
@@ -35,53 +53,52 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependence:
-    """The expressions of a scenario, in an order in which each finds its values.
+class Exclusion:
+    """An exclude rule ready to apply; ``text`` is its reason with its place."""
 
-    ``on_conc`` holds the axes that follow the concurrency, directly or through others.
-    """
-
-    ordered: tuple[tuple[str, Expression, Where], ...]
-    on_conc: frozenset[str]
-
-
-def dependence(axes: Mapping[str, tuple[Expression, Where]]) -> Dependence:
-    """Return the derived axes in order of evaluation. Raises ConfigError on a cycle."""
-    ordered: list[tuple[str, Expression, Where]] = []
-    on_conc: set[str] = {"conc"}
-    waiting = dict(axes)
-    while waiting:
-        ready = [name for name, (text, _) in waiting.items() if not text.names & waiting.keys()]
-        if not ready:
-            raise ConfigError([_cycle(waiting)])
-        for name in ready:
-            expression, where = waiting.pop(name)
-            ordered.append((name, expression, where))
-            if expression.names & on_conc:
-                on_conc.add(name)
-    return Dependence(tuple(ordered), frozenset(on_conc - {"conc"}))
+    text: str
+    reason: str
+    where: Where
 
 
 def elements(scenario: Scenario) -> Iterator[Element]:
     """Yield every element of the cross product, then those that include rules add."""
-    free = [axis for axis in scenario.axes if not isinstance(axis.values, Expression)]
-    names = [axis.name for axis in free]
-    fill = derive(_expressions(scenario.axes))
-    base = dict(_DEFAULTS)
-    for combination in product(*(axis.values for axis in free)):  # type: ignore[arg-type]
-        values = base.copy()
-        values.update(zip(names, combination, strict=True))
+    free = {a.name: a.values for a in scenario.axes if not isinstance(a.values, Expression)}
+    fill = derive(derived_axes(scenario))
+    for combination in product(*free.values()):
+        values = _DEFAULTS.copy()
+        values.update(zip(free, combination, strict=True))
         fill(values)
         yield Element(values)
     for rule in scenario.include:
-        yield _included(rule, scenario)
+        values = _DEFAULTS | {name: given[0] for name, given in free.items() if len(given) == 1}
+        values |= {n: v for n, v in rule.values.items() if not isinstance(v, Expression)}
+        derive(derived_axes(scenario, rule))(values)
+        yield Element(values, rule)
 
 
-def derive(expressions: Mapping[str, tuple[Expression, Where]]) -> Callable[[Values], None]:
+def derived_axes(scenario: Scenario, include: IncludeRule | None = None) -> Derived:
+    """Return the expressions of a scenario; what an include rule names takes their place."""
+    axes = scenario.axes
+    derived = {a.name: (a.values, a.where) for a in axes if isinstance(a.values, Expression)}
+    for name, value in include.values.items() if include else ():
+        derived.pop(name, None)
+        if isinstance(value, Expression) and include:
+            derived[name] = (value, include.where)
+    return derived
+
+
+def in_order(derived: Derived) -> list[str]:
+    """Return the derived axes, each after those that it needs (the loader refused cycles)."""
+    needs = {name: text.names & derived.keys() for name, (text, _) in derived.items()}
+    return list(TopologicalSorter(needs).static_order())
+
+
+def derive(derived: Derived) -> Callable[[Values], None]:
     """Return a function that fills the derived axes of a combination in place."""
     steps = [
-        (name, memoised(expression, partial(check_axis, name, where)))
-        for name, expression, where in dependence(expressions).ordered
+        (name, memoised(derived[name][0], partial(check_axis, name, derived[name][1])))
+        for name in in_order(derived)
     ]
 
     def fill(values: Values) -> None:
@@ -91,20 +108,15 @@ def derive(expressions: Mapping[str, tuple[Expression, Where]]) -> Callable[[Val
     return fill
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """An exclude rule ready to apply; ``text`` is its reason with its place."""
-
-    text: str
-    reason: str
-    where: Where
+def rule_text(rule: ExcludeRule) -> str:
+    """Return how the ledger names an exclude rule: its reason and its place."""
+    return f"{rule.reason} ({rule.where})"
 
 
 def excluding(rules: Sequence[ExcludeRule]) -> Callable[[Values], Exclusion | None]:
     """Return a function that names the first exclude rule that applies, or None."""
     compiled = [
-        (Exclusion(f"{rule.reason} ({rule.where})", rule.reason, rule.where), memoised(rule.when))
-        for rule in rules
+        (Exclusion(rule_text(rule), rule.reason, rule.where), memoised(rule.when)) for rule in rules
     ]
 
     def first(values: Values) -> Exclusion | None:
@@ -144,54 +156,26 @@ def check_axis(name: str, where: Where, raw: Any) -> Any:
     default, least = AXES[name].default, AXES[name].metadata["least"]
     if isinstance(default, tuple):
         sizes = raw if isinstance(raw, tuple | list) else (raw,)
-        return tuple(sorted({_whole(name, size, least, where) for size in sizes}))
+        return tuple(sorted({whole(name, least, where, size) for size in sizes}))
+    if name in VOCABULARY:
+        words = VOCABULARY[name]
+        return _expect(raw in words, name, raw, f"one of {', '.join(words)}", where)
     if isinstance(default, bool) or name == "prefix_caching":
         return _expect(isinstance(raw, bool), name, raw, "true or false", where)
-    if isinstance(default, str):
-        return _expect(isinstance(raw, str), name, raw, "a name", where)
-    return _whole(name, raw, least, where)
+    return whole(name, least, where, raw)
 
 
-def _whole(name: str, raw: Any, least: int | None, where: Where) -> Any:
-    whole = isinstance(raw, int) and not isinstance(raw, bool)
-    if isinstance(raw, float) and raw.is_integer():
-        raw, whole = int(raw), True
-    _expect(whole, name, raw, "a whole number", where)
-    return _expect(least is None or raw >= least, name, raw, f"at least {least}", where)
+def whole(name: str, least: int | None, where: Where, raw: Any) -> int:
+    """Return ``raw`` as a whole number of at least ``least``. Raises ConfigError."""
+    number = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
+    is_whole = isinstance(number, int) and not isinstance(number, bool)
+    _expect(is_whole, name, raw, "a whole number", where)
+    return int(_expect(least is None or number >= least, name, raw, f"at least {least}", where))
 
 
 def _expect(holds: bool, name: str, raw: Any, expected: str, where: Where) -> Any:
     if holds:
         return raw
-    sentence = f"{kebab(name)} is {raw!r} here; expected {expected}"
-    raise ConfigError([Finding("out-of-range", "error", sentence, where)])
-
-
-def _expressions(axes: Sequence[AxisValues]) -> dict[str, tuple[Expression, Where]]:
-    return {a.name: (a.values, a.where) for a in axes if isinstance(a.values, Expression)}
-
-
-def _included(rule: IncludeRule, scenario: Scenario) -> Element:
-    values, expressions = dict(_DEFAULTS), _expressions(scenario.axes)
-    for axis in scenario.axes:
-        if axis.name in rule.values or isinstance(axis.values, Expression):
-            continue
-        if len(axis.values) != 1:
-            sentence = f"include must name {kebab(axis.name)}: it has {len(axis.values)} values"
-            raise ConfigError([Finding("missing-key", "error", sentence, rule.where)])
-        values[axis.name] = axis.values[0]
-    for name, value in rule.values.items():
-        expressions.pop(name, None)
-        if isinstance(value, Expression):
-            expressions[name] = (value, rule.where)
-        else:
-            values[name] = value
-    derive(expressions)(values)
-    return Element(values, rule)
-
-
-def _cycle(waiting: Mapping[str, tuple[Expression, Where]]) -> Finding:
-    name, (expression, where) = next(iter(waiting.items()))
-    needed = ", ".join(kebab(n) for n in sorted(expression.names & waiting.keys()))
-    sentence = f"{kebab(name)} needs {needed}, which needs it in turn"
-    return Finding("expression-cycle", "error", sentence, where)
+    sentence = f"{kebab(name)} becomes {raw!r}; expected {expected}"
+    hint = "change the expression, or leave the combination out with an exclude rule"
+    raise ConfigError([Finding("out-of-range", "error", sentence, where, hint)])

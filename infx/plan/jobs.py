@@ -20,6 +20,9 @@ TOKEN_S = 0.05
 QUESTION_S = 2.0
 """Time of one output token and of one question, until a measured run says better."""
 
+QUESTIONS = {"gsm8k": 1319, "gsm_mini": 500, "gsm_mini_heldout": 500}
+"""Questions of a task without a limit (a test holds them to the tasks themselves)."""
+
 
 def make_jobs(points: Sequence[Point], time_limits_s: Mapping[str, int]) -> tuple[Job, ...]:
     """Return one job for each server configuration, in order of first appearance.
@@ -40,7 +43,7 @@ def point_s(point: Point) -> float:
     """Return the estimated seconds of one point, without the server's start."""
     load = point.workload
     if isinstance(load, Accuracy):
-        return 5 + QUESTION_S * (load.limit or 1319)
+        return 5 + QUESTION_S * (load.limit or QUESTIONS.get(load.task, 1000))
     if load.duration_s:
         return CLIENT_S + load.duration_s
     rounds = -(-(load.requests + load.warmup_requests) // point.conc)

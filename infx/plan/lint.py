@@ -1,57 +1,66 @@
 """Cross-field rules, checked before anything is spent.
 
-An error stops the plan; a refusal of the engine excludes its candidate; information is shown.
+An error stops the plan; a warning or information is shown with it. What an engine refuses is not
+an error: it excludes its candidate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from infx.config.matrix import Entry, Scenario
-from infx.domain.axes import kebab
 from infx.domain.findings import Finding, Where
 from infx.domain.point import Accuracy, Arm, Workload
 from infx.frameworks.base import Framework
 from infx.plan.expand import Values
+from infx.plan.resolve import OWN
 
-__all__ = ["MONO_ROWS", "lint_combination", "lint_entry", "mono_serves", "place"]
+__all__ = ["MONO_ROWS", "Place", "lint_arms", "lint_combination", "lint_entry", "place"]
 
 Place = Callable[..., Where]
 """The line of the first of the named axes that the scenario writes."""
 
 MONO_ROWS = 16
-"""Rows a mono step holds, pads and verify rows included (design/engine.md)."""
+"""Rows a mono step holds, pads and verify rows included (the mono kernels' widest build)."""
 
 
 def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
     """Yield what is wrong with an entry whatever its axes are."""
-    known = {kebab(name) for name in framework.options}
-    for place, options in (
-        (entry.recipe.where, entry.recipe.options),
-        (entry.where, entry.options),
-    ):
-        for name in options:
-            if kebab(name) not in known:
-                sentence = f"{framework.name} has no option {name!r}; it has {_listed(known)}"
-                yield Finding("option-unknown", "error", sentence, place)
-    if entry.speculation and not entry.recipe.chat_template:
-        sentence = f"recipe {entry.recipe.name!r} speculates without a chat template"
-        yield Finding("no-chat-template", "error", sentence, entry.speculation.where)
-    if entry.speculation and entry.speculation.method not in framework.methods:
-        sentence = f"{framework.name} has no method {entry.speculation.method!r}"
-        yield Finding("unsupported-method", "error", sentence, entry.speculation.where)
-    for evaluation in entry.evaluations:
-        if not evaluation.bars:
-            sentence = f"evaluation {evaluation.task!r} of {entry.name!r} has no bar"
-            yield Finding("bar-missing", "info", sentence, evaluation.where)
+    yield from _options(entry, framework)
+    yield from _speculation(entry, framework)
+    if entry.image.startswith("pypi:") and "==" not in entry.image and entry.image != OWN:
+        sentence = f"image {entry.image!r} has no version"
+        yield Finding("image-unpinned", "error", sentence, entry.where, f"{entry.image}==VERSION")
+    if entry.cluster.hardware not in entry.recipe.hardware:
+        sentence = (
+            f"cluster {entry.cluster.name!r} has {entry.cluster.hardware}; recipe "
+            f"{entry.recipe.name!r} is for {', '.join(entry.recipe.hardware)}"
+        )
+        yield Finding("hardware-differs", "error", sentence, entry.where)
+    for spec in entry.evaluations:
+        if not spec.bars:
+            sentence = f"evaluation {spec.task!r} of {entry.name!r} has no bar"
+            yield Finding("bar-missing", "info", sentence, spec.where)
+
+
+def lint_arms(entry: Entry, arms: Sequence[Arm]) -> Iterator[Finding]:
+    """Yield what is worth saying of the arms that will be measured, and asked of mono."""
+    if entry.speculation and arms and all(arm.axes.k == 0 for arm in arms):
+        sentence = f"{entry.name!r} names a method of speculation and measures none"
+        yield Finding("speculation-unused", "warning", sentence, entry.speculation.where)
+    for scenario in entry.scenarios:
+        for axis in scenario.axes:
+            if axis.name == "mono" and axis.values != ("off",):
+                yield from (_mono_serves(k, axis.where) for k in sorted({a.axes.k for a in arms}))
 
 
 def lint_combination(
     arm: Arm, values: Values, workload: Workload, entry: Entry, at: Place
 ) -> list[Finding]:
     """Return the faults of one resolved combination; ``at`` finds the line of an axis."""
-    found = [_queueing(arm, values, at), _captures(arm, values, at), _heads(arm, at)]
-    found += [_gpus(arm, entry, at), _method(arm, entry, at), _context(arm, workload, at)]
+    found = [_queueing(arm, values, workload, at), _captures(arm, values, at)]
+    found += [_heads(arm, at), _gpus(arm, entry, at), _method(arm, entry, at)]
+    found += [_golden(arm, workload, entry), _context(arm, workload, at)]
     return [finding for finding in found if finding]
 
 
@@ -65,31 +74,49 @@ def place(scenario: Scenario, include: Where | None = None) -> Place:
     return at
 
 
-def mono_serves(entry: Entry, scenario: Scenario) -> Finding | None:
-    """Return how many requests a mono step serves in a scenario that asks for mono."""
-    asked = [axis for axis in scenario.axes if axis.name == "mono"]
-    if not asked or asked[0].values == ("off",):
-        return None
-    drafts = [axis.values for axis in scenario.axes if axis.name == "k"]
-    k = max(drafts[0]) if drafts and isinstance(drafts[0], tuple) else 0  # type: ignore[type-var]
-    rows = int(k) + 1  # type: ignore[arg-type]
+def _options(entry: Entry, framework: Framework) -> Iterator[Finding]:
+    known = ", ".join(sorted(framework.options)) or "none"
+    places = ((entry.recipe.where, entry.recipe.options), (entry.where, entry.options))
+    for where, options in places:
+        for name in options:
+            if name not in framework.options:
+                sentence = f"{framework.name} has no option {name!r}; it has {known}"
+                yield Finding("option-unknown", "error", sentence, where)
+
+
+def _speculation(entry: Entry, framework: Framework) -> Iterator[Finding]:
+    if entry.speculation is None:
+        return
+    if not entry.recipe.chat_template:
+        sentence = f"recipe {entry.recipe.name!r} speculates without a chat template"
+        yield Finding("no-chat-template", "error", sentence, entry.speculation.where)
+    if entry.speculation.method not in framework.methods:
+        sentence = (
+            f"{framework.name} has no method {entry.speculation.method!r}; it has "
+            f"{', '.join(framework.methods)}"
+        )
+        yield Finding("unsupported-method", "error", sentence, entry.speculation.where)
+
+
+def _mono_serves(k: int, at: Where) -> Finding:
     sentence = (
-        f"a mono step holds {MONO_ROWS} rows: {MONO_ROWS // rows} requests of {rows} at K={k}; "
+        f"a mono step holds {MONO_ROWS} rows: {MONO_ROWS // (k + 1)} requests of {k + 1} at K={k}; "
         "the unfused layers serve above that"
     )
-    return Finding("mono-serves", "info", sentence, asked[0].where)
+    return Finding("mono-serves", "info", sentence, at)
 
 
-def _queueing(arm: Arm, values: Values, at: Place) -> Finding | None:
+def _queueing(arm: Arm, values: Values, workload: Workload, at: Place) -> Finding | None:
     most, conc = arm.axes.max_num_seqs, values["conc"]
     if most is None or most >= conc or values["queueing"]:
         return None
+    evaluation = isinstance(workload, Accuracy)
     return Finding(
         "max-num-seqs-below-conc",
         "error",
         f"max-num-seqs is {most} where conc is {conc}: {conc - most} requests would wait",
         at("max_num_seqs", "conc"),
-        hint="raise it, or set queueing: true",
+        hint="lower the evaluation's conc" if evaluation else "raise it, or set queueing: true",
     )
 
 
@@ -102,14 +129,18 @@ def _captures(arm: Arm, values: Values, at: Place) -> Finding | None:
         f"conc {values['conc']} reaches {requests * width} rows a step ({requests} requests of "
         f"{width}); the largest capture size is {max(sizes)}"
     )
-    return Finding("capture-gap", "error", sentence, at("capture_sizes"))
+    hint = f"add a capture size of {requests * width} or more"
+    return Finding("capture-gap", "error", sentence, at("capture_sizes"), hint)
 
 
 def _heads(arm: Arm, at: Place) -> Finding | None:
-    heads, tp = arm.model.heads, arm.axes.tp
-    if not heads or heads % tp == 0:
+    heads, kv_heads, tp = arm.model.heads, arm.model.kv_heads, arm.axes.tp
+    if heads % tp == 0 and (kv_heads % tp == 0 or tp % kv_heads == 0):
         return None
-    sentence = f"tp {tp} does not divide the {heads} attention heads of {arm.model.name}"
+    name = arm.model.name
+    sentence = f"tp {tp} does not divide the {heads} attention heads of {name}"
+    if heads % tp == 0:
+        sentence = f"tp {tp} neither divides nor repeats the {kv_heads} key-value heads of {name}"
     return Finding("tp-heads", "error", sentence, at("tp"))
 
 
@@ -128,13 +159,25 @@ def _method(arm: Arm, entry: Entry, at: Place) -> Finding | None:
     return Finding("k-without-method", "error", sentence, at("k"))
 
 
+def _golden(arm: Arm, workload: Workload, entry: Entry) -> Finding | None:
+    real = arm.acceptance.mode == "real"
+    if isinstance(workload, Accuracy) or arm.method == "none" or not real:
+        return None
+    sentence = f"{entry.name!r} drafts K={arm.axes.k} tokens and names no golden acceptance length"
+    where = entry.speculation.where if entry.speculation else entry.where
+    return Finding("no-golden", "error", sentence, where)
+
+
 def _context(arm: Arm, workload: Workload, at: Place) -> Finding | None:
     limit = arm.axes.max_model_len
-    if limit is None or isinstance(workload, Accuracy) or workload.isl + workload.osl <= limit:
+    if limit is None:
         return None
-    sentence = f"isl {workload.isl} + osl {workload.osl} is over max-model-len {limit}"
+    if isinstance(workload, Accuracy):
+        need, text = workload.max_tokens + 1, f"an answer of {workload.max_tokens} tokens"
+    else:
+        need = workload.isl + workload.osl
+        text = f"isl {workload.isl} + osl {workload.osl}"
+    if need <= limit:
+        return None
+    sentence = f"{text} is over max-model-len {limit}"
     return Finding("context-too-long", "error", sentence, at("max_model_len"))
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from infx import frameworks
-from infx.config.expressions import Expression
-from infx.config.matrix import Entry, EvaluationSpec, Matrix, Scenario
-from infx.domain.axes import AXES
+from infx.config.matrix import Entry, EvaluationSpec, ExcludeRule, Matrix, Scenario
+from infx.domain.axes import AXES, is_computation
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
 from infx.domain.identity import content_id
-from infx.domain.plan import Candidate, Disposition, Plan
-from infx.domain.point import Arm, FixedLengths, Harness, Point
+from infx.domain.plan import Plan
+from infx.domain.point import Arm, Harness
 from infx.frameworks.base import Refusal
-from infx.plan.expand import Element, Values, dependence, derive, elements, excluding
+from infx.plan.expand import Element, Values, derive, derived_axes, elements, excluding, rule_text
+from infx.plan.follow import Follows
 from infx.plan.jobs import estimate_cost, make_jobs
-from infx.plan.lint import lint_combination, lint_entry, mono_serves, place
+from infx.plan.ledger import Ledger
+from infx.plan.lint import lint_arms, lint_combination, lint_entry, place
 from infx.plan.resolve import ArmMaker, PointMaker, accuracy, fixed_lengths
 
-__all__ = ["LISTED", "make_plan"]
-
-LISTED = 1000
-"""Candidates of one rule that the ledger lists; all of them are counted."""
+__all__ = ["make_plan"]
 
 
 def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B008
@@ -34,11 +31,11 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
     Raises ConfigError with every cross-field error. A plan without points is returned as it is:
     its ledger says why nothing is left.
     """
-    ledger, faults, notes = _Ledger(), [], []
+    ledger, findings = Ledger(), list[Finding]()
     for entry in matrix.entries:
-        faults += [f for f in _entry_findings(entry) if f.level == "error"]
-        notes += [f for f in _entry_findings(entry) if f.level != "error"]
-        faults += _plan_entry(entry, harness, ledger)
+        findings += lint_entry(entry, frameworks.get(entry.framework))
+        findings += _Entry(entry, harness, ledger).plan()
+    faults = [f for f in [*findings, *ledger.faults] if f.level == "error"]
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
     entries = {entry.name: entry for entry in matrix.entries}
@@ -50,157 +47,124 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
         ledger=tuple(ledger.rows),
         points=tuple(ledger.points),
         jobs=jobs,
-        findings=tuple(notes),
+        findings=tuple(findings),
         cost=estimate_cost(jobs, {n: e.cluster.gpus_per_node > 0 for n, e in entries.items()}),
         excluded_by=dict(ledger.excluded_by),
     )
 
 
-class _Ledger:
-    """Counts every candidate once; lists at most LISTED for each rule that leaves one out."""
+class _Entry:
+    """Plans one entry into the ledger."""
 
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.excluded_by: Counter[str] = Counter()
-        self.rows: list[Candidate] = []
-        self.points: list[Point] = []
-        self._seen: dict[str, str] = {}
+    def __init__(self, entry: Entry, harness: Harness, ledger: Ledger) -> None:
+        self._entry, self._ledger = entry, ledger
+        self._framework = frameworks.get(entry.framework)
+        self._arms = ArmMaker(entry, self._framework.options)
+        self._points = PointMaker(self._arms, harness)
+        self._findings: list[Finding] = []
+        self._refused: dict[int, Refusal | None] = {}
 
-    def leave_out(
-        self, disposition: Disposition, rule: str, row: Callable[[], dict[str, Any]]
-    ) -> None:
-        self.counts[disposition] += 1
-        self.excluded_by[rule] += 1
-        if self.excluded_by[rule] <= LISTED:
-            self.rows.append(Candidate(disposition=disposition, rule=rule, **row()))
+    def plan(self) -> list[Finding]:
+        """Return what is wrong, or worth saying, after every candidate was put into the ledger."""
+        measured: list[tuple[Arm, Scenario, Element]] = []
+        for number, scenario in enumerate(self._entry.scenarios):
+            try:
+                measured += [(a, scenario, e) for a, e in self._run_scenario(number, scenario)]
+            except ConfigError as error:
+                self._findings += error.findings
+        self._findings += lint_arms(self._entry, [arm for arm, _, _ in measured])
+        for scenario, element in self._computations(measured):
+            for spec in self._entry.evaluations:
+                self._evaluate(spec, scenario, element)
+        return self._findings
 
-    def add(self, point: Point, row: dict[str, Any]) -> None:
-        """Count ``point`` as run, or as a duplicate of an equal one."""
-        if point.point_id in self._seen:
-            row |= {"sentence": f"the same as {self._seen[point.point_id]}"}
-            row |= {"point_id": point.point_id}
-            self.leave_out("duplicate", "repeat-of", lambda: row)
+    def _run_scenario(self, number: int, scenario: Scenario) -> Iterator[tuple[Arm, Element]]:
+        excluded, workload = excluding(scenario.exclude), fixed_lengths(scenario.workload)
+        varied, follows = _varied(scenario), Follows(self._arms.options, scenario)
+        row = partial(_row, self._entry.name, number, varied)
+        for element in elements(scenario):
+            values = element.values
+            if rule := None if element.include else excluded(values):
+                more = partial(row, values, where=rule.where, sentence=rule.reason)
+                self._ledger.leave_out("excluded", rule.text, more)
+                continue
+            where = element.include.where if element.include else None
+            arm, load, at = self._arms.arm(values, "throughput"), workload(values), place(scenario)
+            at = place(scenario, where) if where else at
+            self._findings += lint_combination(arm, values, load, self._entry, at)
+            if refusal := self._refusal(arm):
+                self._leave_out(refusal, partial(row, values), at)
+                continue
+            point = self._points.point(arm, values, load, "throughput", follows.of(element), varied)
+            self._ledger.add(point, row(values, where=where))
+            yield arm, element
+        self._findings += [f for r in scenario.exclude if (f := self._unused(r))]
+
+    def _unused(self, rule: ExcludeRule) -> Finding | None:
+        if rule_text(rule) in self._ledger.excluded_by:
+            return None
+        sentence = f"the rule {rule.when.text!r} leaves out nothing that is not left out before it"
+        return Finding("rule-unused", "warning", sentence, rule.where)
+
+    def _computations(
+        self, measured: list[tuple[Arm, Scenario, Element]]
+    ) -> list[tuple[Scenario, Element]]:
+        """Return one element of each server computation that differs, in order."""
+        capacity = {name for name, o in self._framework.options.items() if o.capacity}
+        arms = {id(arm): (arm, scenario, element) for arm, scenario, element in reversed(measured)}
+        firsts: dict[str, tuple[Scenario, Element]] = {}
+        for arm, scenario, element in reversed(arms.values()):
+            firsts.setdefault(content_id(arm.computation(capacity)), (scenario, element))
+        return list(firsts.values())
+
+    def _evaluate(self, spec: EvaluationSpec, scenario: Scenario, element: Element) -> None:
+        values = _at_conc(scenario, element, spec.conc)
+        arm, load, at = self._arms.arm(values, "evaluation"), accuracy(spec), place(scenario)
+        varied = _computed(scenario)
+        shown = {"task": spec.task, "conc": spec.conc, **{n: values[n] for n in varied}}
+        row = {"entry": self._entry.name, "scenario": -1, "values": shown, "where": spec.where}
+        found = lint_combination(arm, values, load, self._entry, place(scenario, spec.where))
+        self._findings += found
+        if refusal := self._refusal(arm):
+            self._leave_out(refusal, lambda **more: row | more, at)
             return
-        self._seen[point.point_id] = point.name
-        self.counts["run"] += 1
-        self.points.append(point)
-        self.rows.append(Candidate(disposition="run", point_id=point.point_id, **row))
+        follows = Follows(self._arms.options, scenario).of(element)
+        self._ledger.add(self._points.point(arm, values, load, "evaluation", follows, varied), row)
+
+    def _refusal(self, arm: Arm) -> Refusal | None:
+        if id(arm) not in self._refused:
+            self._refused[id(arm)] = next(iter(self._framework.refusals(arm)), None)
+        return self._refused[id(arm)]
+
+    def _leave_out(self, refusal: Refusal, row: Any, at: Any) -> None:
+        more = {"sentence": refusal.sentence, "where": at(refusal.axis)}
+        rule = f"{refusal.code}: {refusal.sentence} ({more['where']})"
+        self._ledger.leave_out("excluded", rule, partial(row, **more))
 
 
-def _entry_findings(entry: Entry) -> list[Finding]:
-    found = list(lint_entry(entry, frameworks.get(entry.framework)))
-    return found + [f for s in entry.scenarios if (f := mono_serves(entry, s))]
-
-
-def _plan_entry(entry: Entry, harness: Harness, ledger: _Ledger) -> list[Finding]:
-    maker = PointMaker(ArmMaker(entry), harness)
-    faults: list[Finding] = []
-    computations: dict[str, tuple[Scenario, Element]] = {}
-    options = frameworks.get(entry.framework).options
-    capacity = {name for name, option in options.items() if option.capacity}
-    arms: set[int] = set()
-    for number, scenario in enumerate(entry.scenarios):
-        for arm, element in _run_scenario(entry, number, scenario, maker, ledger, faults):
-            if id(arm) not in arms:
-                arms.add(id(arm))
-                computation = content_id(arm.computation(capacity))
-                computations.setdefault(computation, (scenario, element))
-    for evaluation in entry.evaluations:
-        for scenario, element in computations.values():
-            faults += _plan_evaluation(evaluation, scenario, element, maker, ledger)
-    return faults
-
-
-def _run_scenario(
-    entry: Entry,
-    number: int,
-    scenario: Scenario,
-    maker: PointMaker,
-    ledger: _Ledger,
-    faults: list[Finding],
-) -> Iterator[tuple[Arm, Element]]:
-    framework, excluded = frameworks.get(entry.framework), excluding(scenario.exclude)
-    workload, varied = fixed_lengths(scenario.workload), _varied(scenario)
-    refused: dict[int, Refusal | None] = {}
-    follows, at = _Follows(maker.arms, scenario), place(scenario)
-
-    def row(values: Values, **more: Any) -> dict[str, Any]:
-        shown = {name: values[name] for name in varied}
-        return {"entry": entry.name, "scenario": number, "values": shown, **more}
-
-    for element in elements(scenario):
-        values = element.values
-        if rule := None if element.include else excluded(values):
-            extra = {"where": rule.where, "sentence": rule.reason}
-            ledger.leave_out("excluded", rule.text, partial(row, values, **extra))
-            continue
-        arm, load = maker.arms.arm(values, "throughput"), workload(values)
-        found = at if element.include is None else place(scenario, element.include.where)
-        faults += lint_combination(arm, values, load, entry, found)
-        if id(arm) not in refused:
-            refused[id(arm)] = next(iter(framework.refusals(arm)), None)
-        if refusal := refused[id(arm)]:
-            extra = {"sentence": refusal.sentence, "where": scenario.where}
-            ledger.leave_out("excluded", refusal.code, partial(row, values, **extra))
-            continue
-        point = maker.point(arm, values, load, "throughput", follows.of(element), varied)
-        ledger.add(point, row(values))
-        yield arm, element
-
-
-def _plan_evaluation(
-    spec: EvaluationSpec, scenario: Scenario, element: Element, maker: PointMaker, ledger: _Ledger
-) -> list[Finding]:
-    values = _at_conc(scenario, element, spec.conc)
-    arm, load = maker.arms.arm(values, "evaluation"), accuracy(spec)
-    point = maker.point(arm, values, load, "evaluation", {}, ())
-    row = {"entry": point.entry, "scenario": -1, "values": {"task": spec.task, "conc": spec.conc}}
-    ledger.add(point, row)
-    return lint_combination(arm, values, load, maker.arms.entry, place(scenario, spec.where))
+def _row(
+    entry: str, scenario: int, varied: tuple[str, ...], values: Values, **more: Any
+) -> dict[str, Any]:
+    shown = {name: values[name] for name in varied}
+    return {"entry": entry, "scenario": scenario, "values": shown, **more}
 
 
 def _at_conc(scenario: Scenario, element: Element, conc: int) -> Values:
-    values = {**element.values, "conc": conc, "queueing": False}
-    derive(
-        {a.name: (a.values, a.where) for a in scenario.axes if isinstance(a.values, Expression)}
-    )(values)
+    """Return ``element`` at another concurrency: the same computation, capacity derived anew."""
+    derived = derived_axes(scenario, element.include)
+    values: Values = {**element.values, "conc": conc, "queueing": False}
+    derive({n: derived[n] for n in derived if not is_computation(n)})(values)
     return values
 
 
-class _Follows:
-    """Which fields of a point follow the concurrency, and by which expression."""
-
-    def __init__(self, arms: ArmMaker, scenario: Scenario) -> None:
-        self._axes = {
-            a.name: (a.values, a.where) for a in scenario.axes if isinstance(a.values, Expression)
-        }
-        load = scenario.workload
-        fields = {
-            n: getattr(load, n) for n in FixedLengths.__dataclass_fields__ if hasattr(load, n)
-        }
-        self._others = {**arms.options, **fields}
-        self._product = self._following(frozenset())
-
-    def of(self, element: Element) -> Mapping[str, str]:
-        """Return field -> expression text; an include rule's literals follow nothing."""
-        if element.include is None:
-            return self._product
-        return self._following(frozenset(element.include.values))
-
-    def _following(self, fixed: frozenset[str]) -> dict[str, str]:
-        axes = {name: value for name, value in self._axes.items() if name not in fixed}
-        on_conc = dependence(axes).on_conc
-        found = {name: axes[name][0].text for name in on_conc}
-        for name, value in self._others.items():
-            if isinstance(value, Expression) and value.names & (on_conc | {"conc"}):
-                found[name] = value.text
-        return found
+def _computed(scenario: Scenario) -> tuple[str, ...]:
+    """Return the computation axes in which the scenario's points may differ."""
+    names = {*_varied(scenario), *derived_axes(scenario)}
+    return tuple(name for name in AXES if name in names and is_computation(name))
 
 
 def _varied(scenario: Scenario) -> tuple[str, ...]:
     """Return the axes that tell the scenario's points apart, in the order of the vocabulary."""
-    several = {
-        a.name for a in scenario.axes if not isinstance(a.values, Expression) and len(a.values) > 1
-    }
+    several = {a.name for a in scenario.axes if isinstance(a.values, tuple) and len(a.values) > 1}
     several |= {name for rule in scenario.include for name in rule.values}
     return tuple(name for name in AXES if name in several | {"conc"})

@@ -4,32 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
+from infx import __version__
 from infx.config.expressions import Expression
 from infx.config.matrix import Entry, EvaluationSpec, Value, WorkloadSpec
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, Axes, is_load
+from infx.domain.errors import ConfigError
+from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.point import Accuracy, Arm, FixedLengths, Harness, Point, Workload
+from infx.frameworks.base import Option
 from infx.golden import acceptance
-from infx.plan.expand import Values, memoised
+from infx.plan.expand import Values, memoised, whole
 
-__all__ = ["ArmMaker", "PointMaker", "accuracy", "fixed_lengths", "workload_identity"]
+__all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "fixed_lengths", "workload_identity"]
 
 _SERVER_AXES = tuple(name for name in AXES if not is_load(name))
-_WORKLOAD_FIELDS = ("isl", "osl", "requests", "warmup_requests", "seed", "duration_s")
+_LEAST = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
+
+OWN = "pypi:infx"
+"""The image of infx's own engine: it is of this very version."""
+
 _SHORT = {"conc": "c", "max_num_seqs": "mns", "tp": "tp", "pp": "pp", "ep": "ep", "k": "k"}
 
 
 class ArmMaker:
     """Makes the arms of one entry, each distinct configuration once."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, known: Mapping[str, Option]) -> None:
+        """``known`` are the engine's options: each value must be of its option's kind."""
         self.entry = entry
         self.options = {**entry.recipe.options, **entry.options}
-        self._evaluate = {name: _value(v) for name, v in self.options.items()}
-        self._known: dict[Any, Arm] = {}
+        self._evaluate = {
+            name: _value(value, partial(_check_option, known[name], _place(entry, name)))
+            for name, value in self.options.items()
+            if name in known  # lint names the others
+        }
+        self._model = replace(
+            entry.recipe.model, prefix=entry.model_prefix, precision=entry.precision
+        )
+        self._made: dict[Any, Arm] = {}
 
     def arm(self, values: Values, mode: str) -> Arm:
         """Return the server configuration for ``values``; ``mode`` as in Point.mode.
@@ -38,19 +55,18 @@ class ArmMaker:
         """
         options = {name: evaluate(values) for name, evaluate in self._evaluate.items()}
         key = (mode, *(values[name] for name in _SERVER_AXES), *options.values())
-        if key not in self._known:
-            self._known[key] = self._make(values, options, mode)
-        return self._known[key]
+        if key not in self._made:
+            self._made[key] = self._make(values, options, mode)
+        return self._made[key]
 
     def _make(self, values: Values, options: Mapping[str, Any], mode: str) -> Arm:
         entry, recipe = self.entry, self.entry.recipe
-        model = replace(recipe.model, prefix=entry.model_prefix, precision=entry.precision)
         return Arm(
             framework=entry.framework,
-            image=entry.image,
+            image=f"{OWN}=={__version__}" if entry.image == OWN else entry.image,
             image_digest=entry.image_digest,
             recipe=recipe.name,
-            model=model,
+            model=self._model,
             cluster=entry.cluster.name,
             hardware=entry.cluster.hardware,
             axes=Axes(conc=0, **{name: values[name] for name in _SERVER_AXES}),
@@ -111,7 +127,6 @@ class PointMaker:
         return {
             "mode": mode,
             "conc": values["conc"],
-            "queueing": values["queueing"],
             "arm": self._arm_content[id(arm)][1],
             "workload": workload_identity(workload),
             "harness": self.harness,
@@ -119,15 +134,23 @@ class PointMaker:
 
 
 def workload_identity(workload: Workload) -> dict[str, Any]:
-    """Return what identifies a workload: all of it but the limits that only judge it."""
-    names = (axis.name for axis in fields(workload) if axis.name not in ("bars", "error_share"))
+    """Return what identifies a workload: not the limits that only judge it, and no paths."""
+    left_out = {"bars", "error_share", "source"}
+    if isinstance(workload, Accuracy) and "/" in workload.task:
+        left_out.add("task")  # its content identifies it
+    names = (field.name for field in fields(workload) if field.name not in left_out)
     return {name: getattr(workload, name) for name in names}
 
 
 def fixed_lengths(spec: WorkloadSpec) -> Callable[[Values], FixedLengths]:
-    """Return a function from a combination to the workload that ``spec`` describes for it."""
-    values = {name: getattr(spec, name) for name in _WORKLOAD_FIELDS}
-    evaluate = {name: _value(value) for name, value in values.items()}
+    """Return a function from a combination to the workload that ``spec`` describes for it.
+
+    It raises ConfigError where an expression gives no whole number, or too small a one.
+    """
+    evaluate = {
+        name: _value(getattr(spec, name), partial(whole, name, least, spec.where))
+        for name, least in _LEAST.items()
+    }
 
     def resolve(combination: Values) -> FixedLengths:
         resolved = {name: get(combination) for name, get in evaluate.items()}
@@ -145,22 +168,38 @@ def accuracy(spec: EvaluationSpec) -> Accuracy:
         seed=spec.seed,
         max_tokens=spec.max_tokens,
         source=spec.source,
+        content=spec.content,
         bars=spec.bars,
     )
 
 
-def _value(value: Value) -> Callable[[Values], Any]:
+def _value(value: Value, check: Callable[[Any], Any]) -> Callable[[Values], Any]:
+    """Return a value as a function of a combination; only what is computed needs the check."""
     if isinstance(value, Expression):
-        return memoised(value)
+        return memoised(value, check)
     return lambda _: value
 
 
+def _check_option(option: Option, where: Where, raw: Any) -> Any:
+    if option.kind is int:
+        return whole(option.name, 0, where, raw)
+    if isinstance(raw, option.kind):
+        return raw
+    sentence = f"{option.name} becomes {raw!r}; expected {option.kind.__name__}"
+    raise ConfigError([Finding("wrong-type", "error", sentence, where)])
+
+
+def _place(entry: Entry, option: str) -> Where:
+    return entry.where if option in entry.options else entry.recipe.where
+
+
 def _curve_content(content: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
-    curve = content | {"conc": "=conc"}
-    arm = dict(curve["arm"])
-    arm["axes"] = _replaced(arm["axes"], expressions)
-    arm["options"] = _replaced(arm["options"], expressions)
-    return curve | {"arm": arm, "workload": _replaced(curve["workload"], expressions)}
+    arm = content["arm"]
+    arm = arm | {name: _replaced(arm[name], expressions) for name in ("axes", "options")}
+    if "k" in expressions:
+        arm |= {"acceptance": f"={expressions['k']}", "method": f"={expressions['k']}"}
+    workload = _replaced(content["workload"], expressions)
+    return content | {"conc": "=conc", "arm": arm, "workload": workload}
 
 
 def _replaced(values: Mapping[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
@@ -176,8 +215,9 @@ def _series_content(curve: dict[str, Any]) -> dict[str, Any]:
 def _name(entry: str, values: Values, workload: Workload, varied: Iterable[str]) -> str:
     if isinstance(workload, Accuracy):
         task = workload.task.rsplit("/", 1)[-1].removesuffix(".yaml")
-        return f"{entry}-eval-{task}"
-    parts = [entry, f"c{values['conc']}"]
+        parts = [entry, f"eval-{task}"]
+    else:
+        parts = [entry, f"c{values['conc']}"]
     parts += [_part(name, values[name]) for name in varied if name not in ("conc", "queueing")]
     return "-".join(parts)
 

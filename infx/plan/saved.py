@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from infx.domain.errors import ConfigError
+from infx.domain.errors import ConfigError, UsageError
 from infx.domain.findings import Finding, Where
 from infx.domain.plan import Plan
 from infx.domain.serial import decode, encode
@@ -13,9 +13,18 @@ from infx.domain.serial import decode, encode
 __all__ = ["check_inputs", "read_plan", "write_plan"]
 
 
+SCHEMA = "1"
+
+
 def write_plan(plan: Plan, path: Path) -> None:
-    """Write ``plan`` as JSON."""
-    path.write_bytes(encode(plan))
+    """Write ``plan`` as JSON. Raises UsageError when ``path`` cannot be written."""
+    try:
+        path.write_bytes(encode(plan))
+    except OSError as error:
+        message = f"cannot write the plan to {path}: {error.strerror}"
+        raise UsageError(
+            "bad-option", message, hint="name a file in a folder that exists"
+        ) from error
 
 
 def read_plan(path: Path) -> Plan:
@@ -27,21 +36,30 @@ def read_plan(path: Path) -> Plan:
         raise ConfigError(
             [Finding("file-not-found", "error", sentence, Where(str(path)))]
         ) from error
-    return decode(data, Plan, source=str(path))
+    plan = decode(data, Plan, source=str(path))
+    if plan.schema_version != SCHEMA:
+        sentence = f"a plan of schema {plan.schema_version}; this infx reads schema {SCHEMA}"
+        finding = Finding("bad-record", "error", sentence, Where(str(path)), hint="plan again")
+        raise ConfigError([finding])
+    return plan
 
 
-def check_inputs(plan: Plan) -> None:
-    """Raise ConfigError (``inputs-changed``) for each file that is not as it was planned."""
-    changed = [name for name, digest in plan.inputs.items() if _digest(Path(name)) != digest]
+def check_inputs(plan: Plan, root: Path) -> None:
+    """Raise ConfigError (``inputs-changed``) for each file that is not as it was planned.
+
+    A plan names its inputs as seen from the project's folder, ``root``.
+    """
+    files = {name: root / name for name in plan.inputs}
+    changed = [name for name, path in files.items() if _digest(path) != plan.inputs[name]]
     if changed:
-        raise ConfigError([_changed(name) for name in changed])
+        raise ConfigError([_changed(name, files[name]) for name in changed])
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _changed(name: str) -> Finding:
-    state = "changed" if Path(name).is_file() else "is gone"
+def _changed(name: str, path: Path) -> Finding:
+    state = "changed" if path.is_file() else "is gone"
     sentence = f"{state} since the plan was saved"
     return Finding("inputs-changed", "error", sentence, Where(name), hint="run infx plan again")

@@ -83,11 +83,22 @@ def entry(
     image: str = "pypi:infx",
     options: dict[str, Any] | None = None,
     heads: int = 8,
+    kv_heads: int = 2,
+    tokenizer: str = "engine",
+    weights: str = "random:0",
 ) -> Entry:
     recipe = Recipe(
         name="mini-recipe",
         framework=framework,
-        model=Model(name="mini", prefix="", precision="", weights="random:0", heads=heads),
+        model=Model(
+            name="mini",
+            prefix="",
+            precision="",
+            weights=weights,
+            tokenizer=tokenizer,
+            heads=heads,
+            kv_heads=kv_heads,
+        ),
         hardware=("cpu",),
         options={n: value(v) for n, v in (options or {}).items()},
         chat_template=chat_template,

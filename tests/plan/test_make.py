@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infx.config.matrix import Matrix
-from infx.domain.errors import ConfigError
+from infx.domain.errors import ConfigError, UsageError
 from infx.domain.point import Accuracy
 from infx.plan import check_inputs, make_plan, read_plan, write_plan
+from infx.plan.jobs import QUESTIONS
+from infx.plan.ledger import LISTED
 from tests.plan.matrices import (
     LOCAL,
     eagle,
@@ -22,6 +25,8 @@ from tests.plan.matrices import (
     matrix,
     scenario,
 )
+
+TWO_BARS = (evaluation(bars={"strict-match": 0.1}), evaluation(bars={"strict-match": 0.9}))
 
 
 def plan_of(*entries: Any) -> Any:
@@ -63,9 +68,8 @@ def test_every_candidate_is_accounted_for(
     assert plan.counts["run"] == len(plan.points) == len({p.point_id for p in plan.points})
     left_out = sum(n for name, n in plan.counts.items() if name != "run")
     assert sum(plan.excluded_by.values()) == left_out
-    assert [p.point_id for job in plan.jobs for p in job.points].sort() == [
-        p.point_id for p in plan.points
-    ].sort()
+    in_jobs = [p.point_id for job in plan.jobs for p in job.points]
+    assert sorted(in_jobs) == sorted(p.point_id for p in plan.points)
     assert all(p.conc <= limit or p.arm.axes.max_num_seqs == 200 for p in plan.points)
 
 
@@ -150,8 +154,10 @@ def test_an_evaluation_shares_the_engine_start_of_an_equal_arm() -> None:
 def test_a_refusal_of_the_engine_excludes_its_candidates_with_its_code() -> None:
     plan = plan_of(entry(scenario(conc=[1, 2], mono=["off", "on"])))
     assert plan.counts == {"run": 2, "excluded": 2}
-    assert plan.excluded_by == {"mono-not-built": 2}
-    refused = [row for row in plan.ledger if row.rule == "mono-not-built"]
+    (rule,) = plan.excluded_by
+    assert rule.startswith("mono-not-built: mono: on needs kernels")
+    assert rule.endswith("(matrix.yaml:11:9)")
+    refused = [row for row in plan.ledger if row.rule == rule]
     assert {row.values["mono"] for row in refused} == {"on"}
     assert "mono-serves" in {finding.code for finding in plan.findings}
 
@@ -168,12 +174,14 @@ def test_a_refusal_of_the_engine_excludes_its_candidates_with_its_code() -> None
         ("expression-failed", 11, lambda: entry(scenario(conc=[1], max_num_seqs="=4//(conc-1)"))),
         ("out-of-range", 11, lambda: entry(scenario(conc=[1], max_num_seqs="=conc-1"))),
         ("out-of-range", 11, lambda: entry(scenario(conc=[3], max_num_seqs="=conc/2"))),
-        (
-            "expression-cycle",
-            10,
-            lambda: entry(scenario(max_num_seqs="=max_model_len", max_model_len="=max_num_seqs")),
-        ),
-        ("missing-key", 30, lambda: entry(scenario(include=[{"tp": 1}], conc=[1, 2]))),
+        ("out-of-range", 11, lambda: entry(scenario(conc=[1], mono="='fused' if conc else 'off'"))),
+        ("out-of-range", 1, lambda: entry(scenario(workload={"requests": "=conc-1"}, conc=[1]))),
+        ("out-of-range", 1, lambda: entry(scenario(workload={"requests": "=conc/2"}, conc=[1]))),
+        ("out-of-range", 1, lambda: entry(scenario(workload={"isl": "=conc > 1"}, conc=[1]))),
+        ("out-of-range", 3, lambda: entry(scenario(conc=[1]), options={"threads": "=conc/2"})),
+        ("tp-heads", 10, lambda: entry(scenario(tp=6), heads=12, kv_heads=4)),
+        ("image-unpinned", 1, lambda: entry(scenario(conc=[1]), image="pypi:engine")),
+        ("repeat-differs", 1, lambda: entry(scenario(conc=[1]), evaluations=TWO_BARS)),
     ],
 )
 def test_what_must_not_be_run_is_refused_at_its_line(code: str, line: int, made: Any) -> None:
@@ -211,15 +219,15 @@ def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> N
     source = tmp_path / "matrix.yaml"
     source.write_text("a: 1\n")
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    plan = make_plan(Matrix(entries=(entry(scenario(conc=[1, 2])),), inputs={str(source): digest}))
+    plan = make_plan(Matrix(entries=(entry(scenario(conc=[1, 2])),), inputs={source.name: digest}))
     write_plan(plan, tmp_path / "plan.json")
     again = read_plan(tmp_path / "plan.json")
     assert again == plan
     assert again.plan_id == plan.plan_id
-    check_inputs(again)
+    check_inputs(again, tmp_path)
     source.write_text("a: 2\n")
     with pytest.raises(ConfigError) as error:
-        check_inputs(again)
+        check_inputs(again, tmp_path)
     assert codes(error) == ["inputs-changed"]
 
 
@@ -240,7 +248,121 @@ def test_a_hundred_thousand_candidates_expand_in_about_a_second() -> None:
     )
     plan, spent = timed(lambda: plan_of(entry(space)))
     _, counted = timed(lambda: sum(1 for _ in range(10_000_000)))
-    assert plan.candidates == 100_000
+    assert plan.candidates == sum(plan.counts.values()) == 100_000
+    assert max(Counter(row.rule for row in plan.ledger if row.rule).values()) == LISTED
     assert len(plan.points) > 5_000
     # About a second on a quiet machine that counts to ten million in 0.4 s: the ratio is 2 to 3.
     assert spent < 6 * counted, f"{len(plan.points)} points in {spent:.2f} s"
+
+
+def test_a_draft_length_that_follows_the_concurrency_stays_on_one_curve() -> None:
+    space = scenario(conc=[1, 2, 4], k="=1 if conc <= 2 else 3")
+    plan = plan_of(entry(space, speculation=eagle({1: 1.79, 3: 2.78}), evaluations=(evaluation(),)))
+    measured = [p for p in plan.points if p.mode == "throughput"]
+    assert {p.arm.acceptance.length for p in measured} == {1.79, 2.78}
+    assert len({p.curve_id for p in measured}) == len({p.series_id for p in measured}) == 1
+    evaluated = [p for p in plan.points if p.mode == "evaluation"]
+    assert [p.arm.axes.k for p in evaluated] == [1, 3]
+    assert len({p.name for p in plan.points}) == len(plan.points)
+
+
+def test_an_included_computation_is_evaluated_as_it_is() -> None:
+    space = scenario([], [{"conc": 4, "k": 2}], conc=[4], k="=3 if conc > 0 else 1")
+    plan = plan_of(entry(space, speculation=eagle({2: 2.4, 3: 2.78}), evaluations=(evaluation(),)))
+    assert [p.arm.axes.k for p in plan.points if p.mode == "evaluation"] == [3, 2]
+
+
+def test_include_rules_of_one_expression_are_one_curve() -> None:
+    rules = [{"conc": conc, "max_num_seqs": "=4*conc"} for conc in (8, 16)]
+    plan = plan_of(entry(scenario([], rules, conc=[1], max_num_seqs="=conc")))
+    assert [p.arm.axes.max_num_seqs for p in plan.points] == [1, 32, 64]
+    assert plan.points[0].curve_id != plan.points[1].curve_id == plan.points[2].curve_id
+
+
+def test_queueing_is_a_permission_and_no_part_of_the_identity() -> None:
+    plan = plan_of(entry(scenario(conc=[2, 4, 8], max_num_seqs=4, queueing="=conc > 4")))
+    assert len({p.curve_id for p in plan.points}) == 1
+    both = plan_of(entry(scenario(conc=[4], max_num_seqs=8, queueing=[False, True])))
+    assert both.counts == {"run": 1, "duplicate": 1}
+
+
+def test_an_evaluation_is_identified_by_its_content_and_not_by_paths() -> None:
+    def ids(**given: Any) -> tuple[str, str]:
+        spec = evaluation(task="/here/suite.yaml", source="hub", content="sha-1", **given)
+        point = plan_of(entry(scenario(conc=[1, 4], max_num_seqs="=2*conc"), evaluations=(spec,)))
+        return point.points[-1].point_id, point.points[-1].curve_id
+
+    moved = evaluation(task="/there/suite.yaml", source="hub", content="sha-1")
+    changed = evaluation(task="/here/suite.yaml", source="hub", content="sha-2")
+    space = scenario(conc=[1, 4], max_num_seqs="=2*conc")
+    first = ids()
+    assert plan_of(entry(space, evaluations=(moved,))).points[-1].point_id == first[0]
+    assert plan_of(entry(space, evaluations=(changed,))).points[-1].point_id != first[0]
+    assert ids(conc=2)[1] == first[1]
+
+
+def test_the_tokenizer_is_part_of_the_identity_and_the_golden_name_is_not() -> None:
+    space = scenario(conc=[1], k=3)
+    base = plan_of(entry(space, speculation=eagle({3: 2.78}))).points[0]
+    renamed = dataclasses.replace(eagle({3: 2.78}), golden="renamed")
+    assert plan_of(entry(space, speculation=renamed)).points[0].point_id == base.point_id
+    other = plan_of(entry(space, speculation=eagle({3: 2.78}), tokenizer="gpt2")).points[0]
+    assert other.point_id != base.point_id
+
+
+def test_a_refused_evaluation_is_left_out() -> None:
+    space = scenario(conc=[4], max_num_seqs="=conc")
+    made = entry(space, framework="llamacpp", image="pypi:xllamacpp==1", options={"parallel": 4},
+                 evaluations=(evaluation(conc=2),))  # fmt: skip
+    plan = plan_of(made)
+    assert plan.counts == {"run": 1, "excluded": 1}
+    assert "option-conflict" in next(iter(plan.excluded_by))
+
+
+def test_throughput_with_drafts_needs_a_golden_length() -> None:
+    bare = dataclasses.replace(eagle({}), golden="")
+    with pytest.raises(ConfigError) as error:
+        plan_of(entry(scenario(k=3), speculation=bare))
+    assert codes(error) == ["no-golden"]
+
+
+def test_warnings_say_what_has_no_effect() -> None:
+    space = scenario([("conc > 8", "never")], conc=[1])
+    plan = plan_of(entry(space, speculation=eagle({3: 2.78})))
+    assert {f.code: f.level for f in plan.findings} == {
+        "rule-unused": "warning",
+        "speculation-unused": "warning",
+    }
+
+
+def test_a_recipe_for_other_hardware_is_refused() -> None:
+    with pytest.raises(ConfigError) as error:
+        plan_of(entry(scenario(conc=[1]), cluster=dataclasses.replace(LOCAL, hardware="h200")))
+    assert codes(error) == ["hardware-differs"]
+
+
+def test_faults_of_all_scenarios_come_in_one_pass() -> None:
+    bad = [
+        scenario(conc=[1], max_num_seqs="=4//(conc-1)"),
+        scenario(conc=[1], max_num_seqs="=conc-1"),
+    ]
+    with pytest.raises(ConfigError) as error:
+        plan_of(entry(*bad), entry(scenario(k=3), name="other"))
+    assert codes(error) == ["expression-failed", "out-of-range", "k-without-method"]
+
+
+def test_a_plan_of_another_schema_and_a_folder_that_is_missing_are_refused(tmp_path: Any) -> None:
+    plan = plan_of(entry(scenario(conc=[1])))
+    write_plan(dataclasses.replace(plan, schema_version="99"), tmp_path / "plan.json")
+    with pytest.raises(ConfigError, match="schema 99"):
+        read_plan(tmp_path / "plan.json")
+    with pytest.raises(UsageError, match="cannot write the plan"):
+        write_plan(plan, tmp_path / "missing" / "plan.json")
+
+
+def test_the_cost_knows_how_many_questions_a_task_has() -> None:
+    from infx.workloads.lm_eval_task import QUESTIONS as GENERATED
+    from infx.workloads.lm_eval_task import TASKS
+
+    assert set(QUESTIONS) == set(TASKS)
+    assert {QUESTIONS[task] for task in TASKS if task != "gsm8k"} == {GENERATED}
