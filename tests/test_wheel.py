@@ -46,11 +46,14 @@ def infx(site: Path, cwd: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 def test_the_wheel_plans_the_quickstart_outside_the_repository(
     installed: Path, tmp_path: Path
 ) -> None:
-    done = infx(installed, tmp_path, "plan", "quickstart", "--json")
+    done = infx(installed, tmp_path, "plan", "quickstart", "-o", "plan.json", "--json")
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["ok"]
-    assert str(installed) in json.dumps(answer["data"]["inputs"])
+    assert json.loads(done.stdout)["ok"]
+    inputs = json.loads((tmp_path / "plan.json").read_text())["inputs"]
+    assert len(inputs) >= 5
+    assert all(name.startswith(str(installed)) for name in inputs)
+    again = infx(installed, tmp_path, "plan", "plan.json")
+    assert again.returncode == 0, again.stderr
 
 
 def test_a_folder_with_its_own_configs_takes_precedence(installed: Path, tmp_path: Path) -> None:

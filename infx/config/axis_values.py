@@ -10,10 +10,12 @@ in the axis's vocabulary is an expression over other axes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from infx.config.expressions import Expression, names_in, parse_expression
+from infx.config.expressions import Expression, literals_in, names_in, parse_expression
 from infx.config.matrix import AxisValues, Value
+from infx.config.names import is_line
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode
 from infx.config.shape import wrong_type
 from infx.config.suggestions import closest, did_you_mean
@@ -26,6 +28,7 @@ __all__ = [
     "FAULT",
     "axis_items",
     "expression",
+    "literals",
     "read_axes",
     "read_axis_value",
     "read_option",
@@ -44,16 +47,17 @@ def read_axes(node: Node, report: Report) -> tuple[AxisValues, ...]:
     """Return the axes of a scenario that have no fault; the others are reported."""
     found = [
         AxisValues(name=name, values=values, where=value.where)
-        for name, value in axis_items(node, report)
+        for name, value in axis_items(node, "`axes`", report)
         if (values := _values(name, value, report)) is not None
     ]
     return tuple(found)
 
 
-def axis_items(node: Node, report: Report) -> list[tuple[str, Node]]:
-    """Return the (axis, value) pairs of a mapping; other keys and other nodes are reported."""
+def axis_items(node: Node, what: str, report: Report) -> list[tuple[str, Node]]:
+    """Return the (axis, value) pairs of the mapping that people know as ``what``; other keys and
+    other nodes are reported."""
     if not isinstance(node, MapNode):
-        wrong_type(node, "`axes`", "a mapping", report)
+        wrong_type(node, what, "a mapping", report)
         return []
     known = {kebab(name): name for name in AXES}
     for key in node.values.keys() - known.keys():
@@ -89,14 +93,30 @@ def read_option(name: str, node: Node, report: Report) -> Value:
     return node.value
 
 
-def expression(node: ScalarNode, report: Report) -> Expression | None:
+def expression(node: ScalarNode, report: Report, *, condition: bool = False) -> Expression | None:
     """Return the text of ``node`` as an expression over axes; None after reporting its faults."""
-    where = Where(node.where.file, node.where.line, node.text_col or node.where.col)
+    where, inline = _place(node), bool(node.text_col)
     try:
-        return parse_expression(node.text, _NAMES, where, inline=bool(node.text_col))
+        return parse_expression(node.text, _NAMES, where, inline=inline, condition=condition)
     except ConfigError as error:
         report.take(error)
         return None
+
+
+def literals(node: Node | None) -> Iterator[tuple[object, Where]]:
+    """Yield each literal that a value of an axis may be, with its place: the value itself, or what
+    the branches of its expression say."""
+    if not isinstance(node, ScalarNode):
+        return
+    if isinstance(node.value, str):
+        yield from literals_in(node.text, _place(node), inline=bool(node.text_col))
+    else:
+        yield node.value, node.where
+
+
+def _place(node: ScalarNode) -> Where:
+    """Return where the text of a scalar starts, behind its quote."""
+    return Where(node.where.file, node.where.line, node.text_col or node.where.col)
 
 
 def _values(name: str, node: Node, report: Report) -> Any:
@@ -133,6 +153,8 @@ def read_axis_value(name: str, node: Node, report: Report) -> Any:
     """Return one value of an axis, literal or Expression, or FAULT."""
     kind, label = _type(name), f"`{kebab(name)}`"
     if isinstance(node, ScalarNode) and node.faulty:
+        if name in VOCABULARY:
+            report.advise("ambiguous-scalar", node.where, f"write {_expected(name)}")
         return FAULT
     if kind == _SIZES and isinstance(node, ListNode):
         return _sizes(name, node, report)
@@ -197,6 +219,9 @@ def _whole(name: str, node: Node, least: int, report: Report) -> int | None:
 
 def _literal(name: str, node: Node, report: Report) -> Scalar:
     if isinstance(node, ScalarNode):
+        if isinstance(node.value, str) and not is_line(node.value):
+            sentence = f"`{name}` has a control character or a line's end"
+            report.error("bad-name", sentence, node.where, "write one line of plain text")
         return node.value
     wrong_type(node, f"`{name}`", "a value or a list of values", report)
     return None

@@ -10,7 +10,10 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from reprlib import repr as shortened
 from typing import Any
+
+from infx.config.scalars import LARGEST
 
 __all__ = ["FUNCTIONS", "Fault", "compiled"]
 
@@ -21,7 +24,7 @@ Fault = Callable[[ast.AST, str, str], Exception]
 
 _LONGEST_RANGE = 100_000
 _LARGEST_EXPONENT = 64
-_LARGEST_BASE = 2**64
+_MOST_DIGITS = 15
 _DEEPEST = 60
 _FAILURES = (ArithmeticError, TypeError, ValueError)
 
@@ -40,14 +43,27 @@ def _int(number: Any) -> int:
 def _number(value: Any) -> Any:
     if isinstance(value, int | float):
         return value
-    raise TypeError(f"{'nothing' if value is None else repr(value)} is not a number")
+    raise TypeError(f"{'nothing' if value is None else shortened(value)} is not a number")
 
 
 def _power(base: Any, exponent: Any) -> Any:
     base, exponent = _number(base), _number(exponent)
-    if abs(exponent) > _LARGEST_EXPONENT or abs(base) > _LARGEST_BASE:
-        raise ValueError(f"a power is of at most {_LARGEST_BASE} to at most {_LARGEST_EXPONENT}")
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise ValueError(f"an exponent is at most {_LARGEST_EXPONENT}")
     return _number(base**exponent)
+
+
+def _round(number: Any, digits: Any = None) -> Any:
+    if digits is not None and abs(_number(digits)) > _MOST_DIGITS:
+        raise ValueError(f"it rounds to at most {_MOST_DIGITS} digits")
+    return round(_number(number), digits)
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value that every operation can take: numbers are bounded, so is their cost."""
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:
+        raise ValueError(f"a number is at most {LARGEST}")
+    return value
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -67,7 +83,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max": max,
     "min": min,
     "range": _range,
-    "round": round,
+    "round": _round,
     "sum": sum,
 }
 
@@ -130,6 +146,8 @@ class _Compiler:
         value = node.value
         if not isinstance(value, str | int | float | None):
             raise self._fault(node, "bad-expression", f"{value!r} is not a number or a string")
+        if isinstance(value, int | float) and value > LARGEST:
+            raise self._fault(node, "out-of-range", f"a number is at most {LARGEST}")
         return lambda _: value
 
     def _name(self, node: ast.Name) -> Closure:
@@ -205,7 +223,7 @@ class _Compiler:
 
         def evaluate(values: Values) -> Any:
             try:
-                return inner(values)
+                return _bounded(inner(values))
             except _FAILURES as error:
                 raise fault(node, "expression-failed", _why(node, values, error)) from error
 
@@ -231,7 +249,7 @@ def _chain(tests: list[Callable[[Any, Any], Any]], operands: list[Closure]) -> C
 
 def _why(node: ast.AST, values: Values, error: Exception) -> str:
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    used = ", ".join(f"{name}={values[name]!r}" for name in sorted(names & values.keys()))
+    used = ", ".join(f"{name}={shortened(values[name])}" for name in sorted(names & values.keys()))
     return f"for {used}: {error}" if used else f"({error})"
 
 

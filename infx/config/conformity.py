@@ -85,6 +85,11 @@ def _for(kinds: type | tuple[type, ...], holds: Callable[[Any, Any], bool]) -> C
     return keyword
 
 
+def _to_the_end(pattern: str) -> str:
+    """Return a pattern of JSON Schema in Python, whose ``$`` would let a line's end through."""
+    return f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
+
+
 _KEYWORDS: dict[str, Callable[[Any, Any, Schema, Definitions], bool]] = {
     "type": _type,
     "properties": _properties,
@@ -101,5 +106,5 @@ _KEYWORDS: dict[str, Callable[[Any, Any, Schema, Definitions], bool]] = {
     "minItems": _for(list, lambda value, said: len(value) >= said),
     "minProperties": _for(dict, lambda value, said: len(value) >= said),
     "uniqueItems": _for(list, lambda value, said: len(set(map(str, value))) == len(value)),
-    "pattern": _for(str, lambda value, said: re.search(said, value) is not None),
+    "pattern": _for(str, lambda value, said: re.search(_to_the_end(said), value) is not None),
 }

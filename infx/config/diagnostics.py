@@ -1,5 +1,7 @@
 """Findings as text: the place, the source line with a caret, the hint. Pure; colour is the CLI's.
 
+What a terminal would obey (control characters, marks of direction) is shown as an escape.
+
 configs/quickstart.yaml:12:9: unknown-key `max-num-seq` is not an axis
    12 |         max-num-seq: 4
       |         ^~~~~~~~~~~
@@ -33,15 +35,23 @@ def format_findings(findings: Sequence[Finding], line_of: Callable[[Where], str 
 def format_finding(finding: Finding, source: str | None = None) -> str:
     """Return one finding as one to four lines; ``source`` is the line of the file it is about."""
     place = f"{finding.where}: " if finding.where else ""
-    lines = [f"{place}{finding.code} {finding.sentence}"]
+    lines = [_visible(f"{place}{finding.code} {finding.sentence}")]
     number = str(finding.where.line) if finding.where else ""
     if finding.where and finding.where.line and source is not None:
         text, col = _window(source.replace("\t", " "), finding.where.col)
-        lines.append(f"{number:>5} | {text}")
-        lines.append(f"{'':5} | {' ' * (col - 1)}{_caret(text, col)}".rstrip())
+        indent = " " * len(_visible(text[: col - 1]).ljust(col - 1))
+        lines.append(f"{number:>5} | {_visible(text)}")
+        lines.append(f"{'':5} | {indent}{_caret(text, col)}".rstrip())
     if finding.hint:
-        lines.append(f"{'':5} = {finding.hint}")
+        lines.append(f"{'':5} = {_visible(finding.hint)}")
     return "\n".join(lines)
+
+
+def _visible(text: str) -> str:
+    """Return ``text`` with what a terminal would obey, or not show, as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _caret(text: str, col: int) -> str:

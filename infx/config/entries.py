@@ -8,6 +8,7 @@ from dataclasses import replace
 from infx.config.evaluations import read_evaluation
 from infx.config.library import Library, read_options
 from infx.config.matrix import Cluster, Entry, Recipe, Scenario, SpeculationSpec
+from infx.config.names import is_name
 from infx.config.nodes import ListNode, MapNode, Node, ScalarNode, is_null
 from infx.config.scenarios import draft_tokens, read_scenario
 from infx.config.shape import shaped
@@ -64,8 +65,13 @@ def _text(node: MapNode, key: str) -> ScalarNode | None:
     return below if isinstance(below, ScalarNode) and isinstance(below.value, str) else None
 
 
+def _name(node: MapNode, key: str) -> ScalarNode | None:
+    named = _text(node, key)
+    return named if named and is_name(named.text) else None
+
+
 def _recipe(node: MapNode, library: Library) -> Recipe | None:
-    named = _text(node, "recipe")
+    named = _name(node, "recipe")
     recipe = library.recipe(named.text, named.where) if named else None
     framework = _text(node, "framework")
     if recipe and framework and framework.text != recipe.framework:
@@ -76,7 +82,7 @@ def _recipe(node: MapNode, library: Library) -> Recipe | None:
 
 
 def _cluster(node: MapNode, library: Library) -> Cluster | None:
-    named = _text(node, "cluster")
+    named = _name(node, "cluster")
     return library.cluster(named.text, named.where) if named else None
 
 
@@ -98,6 +104,9 @@ def _speculation(node: Node | None, library: Library) -> SpeculationSpec | None:
     if node is None or is_null(node):
         return None
     section = shaped(node, "SpeculationSection", "`speculation`", library.report)
+    thinking = node.get("thinking") if isinstance(node, MapNode) else None
+    if thinking is not None:
+        library.report.advise("ambiguous-scalar", thinking.where, "write on or off")
     if section is None or not isinstance(node, MapNode):
         return None
     spec = SpeculationSpec(
@@ -113,14 +122,14 @@ def _speculation(node: Node | None, library: Library) -> SpeculationSpec | None:
 def _with_lengths(spec: SpeculationSpec, node: MapNode, library: Library) -> SpeculationSpec:
     named = _text(node, "golden")
     curves = library.golden(spec.golden, named.where if named else node.where)
-    if not spec.thinking:
+    asked = node.get("thinking")
+    if asked is None or is_null(asked):
         sentence = "`speculation` names a golden file but has no `thinking`"
         library.report.error("missing-key", sentence, node.where, "add thinking: on, or off")
-    elif curves is not None and spec.thinking not in curves:
-        where = node.values["thinking"].where
+    elif spec.thinking and curves is not None and spec.thinking not in curves:
         sentence = f"{spec.golden} has no curve with thinking {spec.thinking}"
         hint = did_you_mean(spec.thinking, curves)
-        library.report.error("unknown-reference", sentence, where, hint)
+        library.report.error("unknown-reference", sentence, asked.where, hint)
     lengths = curves.get(spec.thinking, {}) if curves else {}
     return replace(spec, lengths=lengths)
 

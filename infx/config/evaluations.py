@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from infx.config.library import Library
@@ -12,9 +13,14 @@ from infx.config.shape import shaped
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Where
 from infx.domain.vocabulary import FILTERS, TASKS
+from infx.workloads.lm_eval_task import GSM8K_VERSION, VERSION
 
-__all__ = ["read_evaluation"]
+__all__ = ["SOURCES", "evaluation_content", "read_evaluation"]
 
+SOURCES = {"gsm_mini": "generated", "gsm_mini_heldout": "generated", "gsm8k": "hub"}
+"""Where a task's questions come from unless it is said."""
+
+_VERSIONS = {"gsm_mini": VERSION, "gsm_mini_heldout": VERSION, "gsm8k": GSM8K_VERSION}
 _GSM8K_FILES = ("train.jsonl", "test.jsonl")
 
 
@@ -27,23 +33,77 @@ def read_evaluation(node: Node, library: Library) -> EvaluationSpec | None:
     section = shaped(node, "EvaluationSection", "an evaluation", library.report)
     if section is None or not isinstance(node, MapNode):
         return None
-    task, where = section["task"], node.values["task"].where
+    task = section["task"]
     if task in TASKS:
         _check_filters(node, library)
         section["source"] = _source(task, section["source"], node, library)
+    elif task.endswith((".yaml", ".yml")):
+        section["task"] = section["source"] = str(_path(task, library))
     else:
-        section["task"] = section["source"] = _task_file(task, where, library)
+        _unknown_task(task, node, library)
+        return None
+    content = _content(section["task"], section["source"], node, library)
+    if content is None:
+        return None
     section["bars"] = {name: float(bar) for name, bar in section["bars"].items()}
-    return EvaluationSpec(where=node.where, **section)
+    return EvaluationSpec(where=node.where, content=content, **section)
 
 
-def _task_file(task: str, where: Where, library: Library) -> str:
-    if task.endswith((".yaml", ".yml")):
-        return _file(task, where, library)
+def evaluation_content(task: str, source: str) -> str:
+    """Return what identifies a task's questions: the sha256 (64 hex digits) of its files, or
+    ``version:<n>`` of a task that infx writes itself.
+
+    infx's own task asks the questions of a gsm8k folder, so its version enters that sha256.
+    Raises OSError when a file cannot be read.
+    """
+    return _identity(task, [_sha256(path) for path in _files(task, source)])
+
+
+def _files(task: str, source: str) -> tuple[Path, ...]:
+    if task not in TASKS:
+        return (Path(task),)
+    return () if source == SOURCES[task] else tuple(Path(source, name) for name in _GSM8K_FILES)
+
+
+def _identity(task: str, digests: Sequence[str]) -> str:
+    if task not in TASKS:
+        return digests[0]
+    version = f"version:{_VERSIONS[task]}"
+    content = "\n".join((version, *digests)).encode()
+    return hashlib.sha256(content).hexdigest() if digests else version
+
+
+def _content(task: str, source: str, node: MapNode, library: Library) -> str | None:
+    """Return `evaluation_content`; its files become inputs of the plan. None after a fault."""
+    where = node.values["source" if task in TASKS and "source" in node.values else "task"].where
+    digests = [_input(path, where, library) for path in _files(task, source)]
+    return None if None in digests else _identity(task, [d for d in digests if d])
+
+
+def _input(path: Path, where: Where, library: Library) -> str | None:
+    name = library.project.shown(path)
+    try:
+        library.inputs[name] = digest = _sha256(path)
+    except (FileNotFoundError, ValueError):
+        sentence = f"there is no file {name} in {library.project.root}"
+        library.report.error("unknown-reference", sentence, where, "correct the path")
+    except OSError as error:
+        sentence = f"{name} cannot be read: {error.strerror}"
+        library.report.error("file-unreadable", sentence, where, "check the path")
+    else:
+        return digest
+    return None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _unknown_task(task: str, node: MapNode, library: Library) -> None:
     hint = did_you_mean(task, TASKS)
     sentence = f"there is no task `{task}`; a task file's path ends in .yaml"
-    library.report.error("unknown-reference", sentence, where, hint)
-    return task
+    library.report.error("unknown-reference", sentence, node.values["task"].where, hint)
 
 
 def _check_filters(node: MapNode, library: Library) -> None:
@@ -57,30 +117,20 @@ def _check_filters(node: MapNode, library: Library) -> None:
 
 
 def _source(task: str, given: str | None, node: MapNode, library: Library) -> str:
-    default = "hub" if task == "gsm8k" else "generated"
+    default = SOURCES[task]
     if given in (None, default):
         return default
+    if task == "gsm8k":
+        return str(_path(str(given), library))
+    sentence = f"{task} is generated; it has no source `{given}`"
     where = node.values["source"].where
-    if task != "gsm8k":
-        sentence = f"{task} is generated; it has no source `{given}`"
-        library.report.error("unknown-value", sentence, where, "leave `source` out")
-        return default
-    folder = str(given)
-    for name in _GSM8K_FILES:
-        _file(f"{folder}/{name}", where, library)
-    return str(_path(folder, library))
-
-
-def _file(text: str, where: Where, library: Library) -> str:
-    """Return the absolute path of a file, whose content becomes an input of the plan."""
-    path = _path(text, library)
-    if path.is_file():
-        library.inputs[library.project.shown(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    else:
-        sentence = f"there is no file {text} in {library.project.root}"
-        library.report.error("unknown-reference", sentence, where, "correct the path")
-    return str(path)
+    library.report.error("unknown-value", sentence, where, "leave `source` out")
+    return default
 
 
 def _path(text: str, library: Library) -> Path:
-    return (library.project.root / Path(text).expanduser()).resolve()
+    root = library.project.root
+    try:
+        return (root / Path(text).expanduser()).resolve()
+    except (RuntimeError, ValueError):  # no such user; links in a circle; a NUL
+        return root / text

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infx.config.closures import FUNCTIONS, compiled
+from infx.config.meaning import results, strange_words, undecided
 from infx.config.suggestions import did_you_mean
-from infx.domain.axes import snake
+from infx.domain.axes import VOCABULARY, kebab, snake
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
-__all__ = ["Expression", "names_in", "parse_expression"]
+__all__ = ["Expression", "literals_in", "names_in", "parse_expression"]
 
 _LONGEST_TEXT = 1000
 _NOWHERE = Where("<expression>", 1, 1)
@@ -45,18 +46,21 @@ def parse_expression(
     where: Where = _NOWHERE,
     *,
     inline: bool = True,
+    condition: bool = False,
 ) -> Expression:
     """Return ``text`` as an expression over ``names`` (spelt with underscores).
 
     ``where`` is the place of the text's first character. A text that does not stand in its file as
     given (over several lines, with escapes) is not ``inline``: its faults are put at ``where``.
-    Raises ConfigError with ``bad-expression``, or with one ``unknown-name`` for each such name.
+    A ``condition`` must be true or false. Raises ConfigError with ``bad-expression``, or with one
+    ``unknown-name``, ``unknown-value`` or ``wrong-type`` for each such part.
     """
     source = _Source(text, where, inline)
     tree = _parsed(source)
     evaluate = compiled(tree, source.fault)
-    if unknown := [*source.unknown(tree, names)]:
-        raise ConfigError(sorted(unknown, key=lambda f: f.where.col if f.where else 0))
+    found = [*source.unknown(tree, names)] or [*source.meaningless(tree, condition)]
+    if found:
+        raise ConfigError(sorted(found, key=lambda f: f.where.col if f.where else 0))
     return Expression(text, frozenset(name.id for name in _names(tree)), evaluate)
 
 
@@ -66,6 +70,19 @@ def names_in(text: str) -> frozenset[str] | None:
         return frozenset(name.id for name in _names(_parsed(_Source(text, Where("")))))
     except ConfigError:
         return None
+
+
+def literals_in(text: str, where: Where, *, inline: bool = True) -> Iterator[tuple[object, Where]]:
+    """Yield each literal that an expression may give as it stands, with its place; none when it
+    cannot be read."""
+    source = _Source(text, where, inline)
+    try:
+        tree = _parsed(source)
+    except ConfigError:
+        return
+    for node in results(tree):
+        if isinstance(node, ast.Constant):
+            yield node.value, source.at(source.span(node)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +104,7 @@ class _Source:
 
     def fault(self, node: ast.AST, code: str, reason: str) -> ConfigError:
         """Return the error of a node: what it says, and why that cannot be."""
-        start, end = self._span(node)
+        start, end = self.span(node)
         verb = "has no value " if code == "expression-failed" else "cannot be read: "
         return ConfigError([self.finding(code, f"`{self.text[start:end]}` {verb}{reason}", start)])
 
@@ -99,13 +116,25 @@ class _Source:
             sentence = f"`{match[0]}` is a subtraction of unknown names"
             yield self.finding("unknown-name", sentence, match.start(), hint)
         for name in _names(tree):
-            start = self._span(name)[0]
+            start = self.span(name)[0]
             if name.id in names or any(m.start() <= start < m.end() for m in hyphenated):
                 continue
             hint = did_you_mean(name.id, {*names, *FUNCTIONS, "True", "False"})
             yield self.finding("unknown-name", f"`{name.id}` is not an axis", start, hint)
 
-    def _span(self, node: ast.AST) -> tuple[int, int]:
+    def meaningless(self, tree: ast.expr, condition: bool) -> Iterator[Finding]:
+        """Yield a finding for each comparison that cannot hold and each part of a condition that
+        is neither true nor false."""
+        for literal, word, axis in strange_words(tree):
+            sentence = f"`{word}` is not a value of `{kebab(axis)}`"
+            hint = did_you_mean(word, VOCABULARY[axis])
+            yield self.finding("unknown-value", sentence, self.span(literal)[0], hint)
+        for part in undecided(tree) if condition else ():
+            start, end = self.span(part)
+            sentence = f"`{self.text[start:end]}` is neither true nor false; expected a condition"
+            yield self.finding("wrong-type", sentence, start, "compare it: conc > 2")
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
         """Return where the node starts and ends in the text (ast counts UTF-8 bytes)."""
         stripped = self.text.lstrip()
         padding, data = len(self.text) - len(stripped), stripped.encode()

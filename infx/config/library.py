@@ -8,6 +8,7 @@ from pathlib import Path
 
 from infx.config.axis_values import read_option
 from infx.config.matrix import Cluster, Recipe, Value
+from infx.config.names import NAME_HINT, is_name
 from infx.config.nodes import MapNode, Node, Report, ScalarNode, read_yaml
 from infx.config.project import Project
 from infx.config.shape import shaped, wrong_type
@@ -123,6 +124,8 @@ def _clusters(node: MapNode, report: Report) -> dict[str, Cluster | None]:
     found: dict[str, Cluster | None] = {}
     for key, value in node.values.items():
         name, where = str(key), node.keys[key]
+        if not is_name(name):
+            report.error("bad-name", f"`{name}` cannot name a cluster", where, NAME_HINT)
         section = shaped(value, "ClusterSection", f"the cluster `{name}`", report)
         found[name] = Cluster(name=name, where=where, **section) if section else None
     return found
@@ -133,6 +136,11 @@ def _golden(node: MapNode, report: Report) -> Golden | None:
     curves: dict[str, dict[int, float]] = {}
     before = len(report.findings)
     modes = {f"thinking_{mode}": mode for mode in THINKING}
+    if len(node.values) > 1:
+        models = ", ".join(map(str, node.values))
+        second = [*node.keys.values()][1]
+        sentence = f"a golden file holds one model; this one holds {models}"
+        report.error("wrong-type", sentence, second, "write a file for each")
     for model, below in node.values.items():
         if not isinstance(below, MapNode):
             wrong_type(below, f"`{model}`", f"a mapping of {' and '.join(modes)}", report)

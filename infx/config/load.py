@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from infx.config.entries import read_entry
 from infx.config.library import Library
 from infx.config.matrix import Entry, Matrix
+from infx.config.names import NAME_HINT, is_name
+from infx.config.nodes import MapNode, Node
 from infx.config.project import Project
 from infx.domain.findings import Where
 
 __all__ = ["load_matrix"]
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def load_matrix(paths: Sequence[Path], project: Project) -> Matrix:
@@ -41,6 +40,11 @@ def _entries(path: Path, library: Library, seen: dict[str, Where]) -> list[Entry
     if not node.values:
         name = library.project.shown(path)
         library.report.error("file-empty", f"{name} has no matrix entry", Where(name))
+    if what := _other_kind(node):
+        known = ", ".join(library.project.matrices())
+        sentence = f"{library.project.shown(path)} is no matrix: it holds {what}"
+        library.report.error("wrong-type", sentence, node.where, f"known matrices: {known}")
+        return []
     found = []
     for key, value in node.values.items():
         name, where = str(key), node.keys[key]
@@ -49,10 +53,25 @@ def _entries(path: Path, library: Library, seen: dict[str, Where]) -> list[Entry
     return found
 
 
+def _other_kind(node: MapNode) -> str:
+    """Return what a file holds that is plainly of another kind than a matrix, else ``""``."""
+    if isinstance(node.get("model"), MapNode) and "framework" in node.values:
+        return "a recipe"
+    if _all_have(node, "executor"):
+        return "clusters"
+    if _all_have(node, "thinking_on") or _all_have(node, "thinking_off"):
+        return "acceptance lengths"
+    return ""
+
+
+def _all_have(node: MapNode, key: str) -> bool:
+    below: list[Node] = [*node.values.values()]
+    return bool(below) and all(isinstance(v, MapNode) and key in v.values for v in below)
+
+
 def _check_name(name: str, where: Where, seen: dict[str, Where], library: Library) -> None:
-    if not _NAME.fullmatch(name):
-        hint = "use letters, digits, dots, hyphens and underscores"
-        library.report.error("bad-name", f"`{name}` cannot name an entry", where, hint)
+    if not is_name(name):
+        library.report.error("bad-name", f"`{name}` cannot name an entry", where, NAME_HINT)
     if name in seen:
         sentence = f"the entry `{name}` stands at {seen[name]} already"
         library.report.error("duplicate-key", sentence, where, "rename one")

@@ -83,7 +83,8 @@ class Scenario:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSpec:
     """One lm-eval task to run once for each server computation that differs; ``conc`` requests at
-    a time. Other fields as in domain.point.Accuracy."""
+    a time. ``content`` is the sha256 of the task file or of the questions, and ``version:<n>`` of a
+    task that infx writes itself. Other fields as in domain.point.Accuracy."""
 
     task: str
     limit: int | None
@@ -92,6 +93,7 @@ class EvaluationSpec:
     seed: int = 0
     max_tokens: int = 256
     source: str = "generated"
+    content: str = ""
     bars: Mapping[str, float] = field(default_factory=dict)
     where: Where
 

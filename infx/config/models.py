@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
 
 from infx.config.axis_schema import EXPRESSION_SCHEMA, axes_schema
-from infx.domain.acceptance import LAWS
+from infx.config.names import ENV_NAME, LINE, NAME, WEIGHTS
 from infx.domain.axes import kebab
-from infx.domain.vocabulary import EXECUTORS, FRAMEWORKS, METHODS, PRECISIONS, THINKING
+from infx.domain.vocabulary import EXECUTORS, FRAMEWORKS, LAWS, METHODS, PRECISIONS, THINKING
 
 __all__ = [
     "ClusterSection",
@@ -30,32 +30,30 @@ __all__ = [
     "WorkloadSection",
 ]
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _WHOLE = {"anyOf": [{"type": "integer"}, EXPRESSION_SCHEMA]}
 _OPTION = {"type": ["string", "number", "boolean", "null", "array"]}
 
 Name = Annotated[str, Field(pattern=NAME)]
-Text = Annotated[str, Field(min_length=1)]
+Line = Annotated[str, Field(pattern=LINE)]
+Text = Annotated[str, Field(min_length=1, pattern=LINE)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Value = Annotated[Any, WithJsonSchema(_WHOLE)]
 """A whole number or an expression; its reader checks it."""
-Options = Annotated[
-    dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": _OPTION})
-]
 
 
+def _named(pattern: str, value: dict[str, Any]) -> WithJsonSchema:
+    names = {"type": "string", "pattern": pattern}
+    return WithJsonSchema({"type": "object", "propertyNames": names, "additionalProperties": value})
+
+
+Options = Annotated[dict[Name, Any], _named(NAME, _OPTION)]
 Env = Annotated[
-    dict[Annotated[str, Field(pattern=ENV_NAME)], str],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "propertyNames": {"type": "string", "pattern": ENV_NAME},
-            "additionalProperties": {"type": "string"},
-        }
-    ),
+    dict[Annotated[str, Field(pattern=ENV_NAME)], Line],
+    _named(ENV_NAME, {"type": "string", "pattern": LINE}),
 ]
+_BAR = {"type": "number", "minimum": 0, "maximum": 1}
+Bars = Annotated[dict[Line, Annotated[float, Field(ge=0, le=1)]], _named(LINE, _BAR)]
 
 
 class Section(BaseModel):
@@ -106,17 +104,17 @@ class EvaluationSection(Section):
     task: Text = Field(
         description="gsm_mini, gsm_mini_heldout, gsm8k, or the path of an lm-eval task file"
     )
-    limit: Positive | None = Field(None, description="questions; null: all of them")
-    shots: Count = Field(5, description="worked examples before each question")
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="questions; null: all of them"
+    )
+    shots: int = Field(5, ge=0, le=100, description="worked examples before each question")
     conc: Positive = Field(4, description="requests in flight")
     seed: int = 0
     max_tokens: Positive = Field(256, description="longest answer")
-    source: str | None = Field(
+    source: Text | None = Field(
         None, description="where gsm8k comes from: hub, or a folder with train.jsonl and test.jsonl"
     )
-    bars: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
-        {}, description="least score for each filter"
-    )
+    bars: Bars = Field({}, description="least score for each filter")
 
 
 class SpeculationSection(Section):
@@ -136,8 +134,8 @@ class EntrySection(Section):
     framework: Literal[FRAMEWORKS]  # type: ignore[valid-type]
     image: Text = Field(description="the engine's build: pypi:name==version or a container image")
     image_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
-    recipe: Text = Field(description="a file of recipes/, without .yaml")
-    cluster: Text = Field(description="a key of configs/clusters.yaml")
+    recipe: Name = Field(description="a file of recipes/, without .yaml")
+    cluster: Name = Field(description="a key of configs/clusters.yaml")
     speculation: SkipValidation[SpeculationSection] | None = None
     options: Options = Field({}, description="engine options over the recipe's")
     scenarios: list[SkipValidation[ScenarioSection]] = Field(min_length=1)
@@ -148,10 +146,10 @@ class ModelSection(Section):
     """The weights under test."""
 
     name: Text = Field(description="the served model id")
-    weights: Annotated[str, Field(pattern=r"^(package:\w[\w.]*/.+|random:\d+|hf:.+|[./~].*)$")] = (
-        Field(description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, or a path")
+    weights: Annotated[str, Field(pattern=WEIGHTS)] = Field(
+        description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, or a path"
     )
-    revision: str = ""
+    revision: Line = ""
     tokenizer: Text = Field("engine", description="gguf, engine, a folder or a hub id")
     heads: Count = Field(0, description="attention heads; 0: unknown")
     kv_heads: Count = 0

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
-from infx.config.scalars import doubt, resolve
+from infx.config.scalars import LARGEST, beyond, doubt, resolve
+from infx.config.suggestions import closest
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
@@ -77,6 +78,15 @@ class Report:
         """Add an error."""
         self.findings.append(Finding(code, "error", sentence, where, hint))
 
+    def advise(self, code: str, where: Where, hint: str) -> None:
+        """Give what was found at ``where`` a better hint, from a reader that knows more."""
+        self.findings = [
+            replace(finding, hint=hint)
+            if (finding.code, finding.where) == (code, where)
+            else finding
+            for finding in self.findings
+        ]
+
     def take(self, error: ConfigError) -> None:
         """Add the findings of a caught error."""
         self.findings.extend(error.findings)
@@ -100,7 +110,7 @@ def read_yaml(path: Path, name: str, report: Report) -> tuple[Node | None, str]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        report.error("file-not-found", f"there is no file {name}", Where(name))
+        report.error("file-not-found", f"there is no file {name}", Where(name), _near(path))
         return None, ""
     except OSError as error:
         sentence = f"{name} cannot be read: {error.strerror}"
@@ -123,6 +133,13 @@ def plain(node: Node) -> Any:
 def is_null(node: Node) -> bool:
     """Return True for a value that is nothing, on purpose (``null``)."""
     return isinstance(node, ScalarNode) and node.value is None and not node.faulty
+
+
+def _near(path: Path) -> str:
+    others = (other.name for other in path.parent.glob("*.y*ml"))
+    if found := closest(path.name, others):
+        return f"did you mean `{path.parent / found}`?"
+    return "try `infx plan quickstart`"
 
 
 def _document(data: bytes, name: str, report: Report) -> Node | None:
@@ -264,6 +281,10 @@ class _Reader:
         if hint := doubt(text):
             sentence = f"`{text}` is read differently by different versions of YAML"
             self._report.error("ambiguous-scalar", sentence, where, hint)
+            return ScalarNode(None, text, where, faulty=True)
+        if beyond(text):
+            sentence = f"`{text[:24]}{'…' * (len(text) > 24)}` is a number beyond {LARGEST}"
+            self._report.error("out-of-range", sentence, where, "quote it if it is text")
             return ScalarNode(None, text, where, faulty=True)
         return ScalarNode(resolve(text), text, where, False, text_col)
 

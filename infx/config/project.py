@@ -15,7 +15,7 @@ from infx.config.suggestions import did_you_mean
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
-__all__ = ["CLUSTERS", "Project", "packaged"]
+__all__ = ["CLUSTERS", "Project", "is_file", "packaged"]
 
 CLUSTERS = "clusters"
 
@@ -74,7 +74,10 @@ class Project:
 
     def shown(self, path: Path) -> str:
         """Return how a file is called in findings and plans: from the root when it is below it."""
-        path = path.resolve()
+        try:
+            path = path.resolve()
+        except RuntimeError:  # links in a circle
+            path = path.absolute()
         return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
 
     def located(self, shown: str) -> Path:
@@ -91,7 +94,7 @@ class Project:
 
     def _find(self, folder: str, name: str) -> Path | None:
         paths = (place / folder / f"{name}.yaml" for place in (self.root, self.fallback))
-        return next((path for path in paths if path.is_file()), None)
+        return next((path for path in paths if is_file(path)), None)
 
     def _names(self, folder: str) -> tuple[str, ...]:
         paths: Iterable[Path] = (
@@ -99,6 +102,14 @@ class Project:
             *(self.fallback / folder).glob("*.yaml"),
         )
         return tuple(sorted({path.stem for path in paths}))
+
+
+def is_file(path: Path) -> bool:
+    """Return True for a file; False for whatever cannot be the path of one."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long for the file system; a NUL in it
+        return False
 
 
 def packaged() -> Path:

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["doubt", "resolve"]
+__all__ = ["LARGEST", "beyond", "doubt", "resolve"]
+
+LARGEST = 2**53
+"""The largest number: whole numbers up to it are exact for every reader of YAML and JSON."""
+
+_LONGEST = 20
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"([-+]?(0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?")
@@ -47,8 +52,15 @@ def doubt(text: str) -> str | None:
     return next((hint for pattern, hint in _DOUBTS if pattern.fullmatch(text)), None)
 
 
+def beyond(text: str) -> bool:
+    """Return True for a plain number above LARGEST, or of more digits than a number needs."""
+    if _INT.fullmatch(text):
+        return len(text) > _LONGEST or abs(int(text)) > LARGEST
+    return _FLOAT.fullmatch(text) is not None and abs(float(text)) > LARGEST
+
+
 def resolve(text: str) -> str | int | float | bool | None:
-    """Return the value of plain ``text``, which is beyond `doubt`."""
+    """Return the value of plain ``text``, which is free of `doubt` and not `beyond`."""
     if text in ("", "null"):
         return None
     if text in ("true", "false"):

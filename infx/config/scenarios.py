@@ -10,6 +10,7 @@ from infx.config.axis_values import (
     FAULT,
     axis_items,
     expression,
+    literals,
     read_axes,
     read_axis_value,
     read_whole,
@@ -52,9 +53,9 @@ def draft_tokens(scenarios: Iterable[Node]) -> Iterator[tuple[int, Where]]:
         asked = [place.get("k") for place in places if isinstance(place, MapNode)]
         for node in asked:
             for item in node.items if isinstance(node, ListNode) else [node]:
-                k = item.value if isinstance(item, ScalarNode) else None
-                if isinstance(k, int) and not isinstance(k, bool) and k > 0 and item:
-                    yield k, item.where
+                for k, where in literals(item):
+                    if isinstance(k, int) and not isinstance(k, bool) and k > 0:
+                        yield k, where
 
 
 def _items(node: MapNode, key: str) -> tuple[Node, ...]:
@@ -82,7 +83,7 @@ def _workload(node: Node | None, report: Report) -> WorkloadSpec | None:
 def _include(node: Node, axes: tuple[AxisValues, ...], report: Report) -> IncludeRule:
     values = {
         name: value
-        for name, below in axis_items(node, report)
+        for name, below in axis_items(node, "an include rule", report)
         if (value := read_axis_value(name, below, report)) is not FAULT
     }
     named = {snake(str(key)) for key in node.values} if isinstance(node, MapNode) else set(AXES)
@@ -101,7 +102,7 @@ def _exclude(node: Node, report: Report) -> ExcludeRule | None:
     when = node.get("when") if isinstance(node, MapNode) else None
     if not isinstance(when, ScalarNode) or not isinstance(when.value, str) or not when.text:
         return None
-    parsed = expression(when, report)
+    parsed = expression(when, report, condition=True)
     if section is None or parsed is None:
         return None
     return ExcludeRule(when=parsed, reason=section["reason"], where=node.where)

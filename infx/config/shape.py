@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from infx.config.conformity import conforms
+from infx.config.names import LINE, NAME, NAME_HINT
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, plain
 from infx.config.project import packaged
 from infx.config.suggestions import did_you_mean
@@ -40,6 +41,11 @@ _RANGES = {
     "less_than_equal": "at most {le}",
     "too_short": "at least {min_length} item",
     "string_too_short": "some text",
+}
+
+_PATTERNS = {
+    NAME: NAME_HINT,
+    LINE: "write one line without control characters (a folded text starts with >-)",
 }
 
 
@@ -122,7 +128,7 @@ def _value_fault(
         hint = did_you_mean(found.text if isinstance(found, ScalarNode) else "", choices)
         report.error("unknown-value", f"{shown}, which is not known", found.where, hint)
     elif kind == "string_pattern_mismatch":
-        hint = f"the pattern is {context['pattern']}"
+        hint = _PATTERNS.get(context["pattern"], f"the pattern is {context['pattern']}")
         report.error("bad-name", f"{shown}, which cannot be", found.where, hint)
     elif kind in _RANGES:
         expected = _RANGES[kind].format(**context)
@@ -130,6 +136,7 @@ def _value_fault(
     else:
         expected = _EXPECTED.get(kind, kind.replace("_", " "))
         hint = "quote it" if kind == "string_type" and isinstance(found, ScalarNode) else ""
+        hint = "compare an axis: conc > 2" if name == "when" else hint
         wrong_type(found, f"`{name}`", expected, report, hint)
 
 

@@ -146,6 +146,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "the running server's acceptance is not what the plan needs (synthetic or real)",
             "check the recipe and the engine's flags",
         ),
+        "isl-too-short": (
+            "no prompts, or too few, are as short as isl: the chat template takes tokens too",
+            "raise isl",
+        ),
         "client-failed": ("aiperf ended without a result", "read aiperf's log"),
         "client-hung": ("aiperf passed its time limit", "read aiperf's log"),
         "evaluation-failed": ("lm-eval ended without a score", "read lm-eval's log"),

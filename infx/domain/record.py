@@ -59,11 +59,12 @@ class RequestAccounting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCounters:
     """Read from the running engine before the client starts and after it ended, so the requests of
-    the warm-up count too; None where the engine does not tell.
+    the warm-up are in every count; None where the engine does not tell.
 
     ``acceptance_length`` is the realised mean (tokens a verify step, before truncation) over
-    ``verify_steps``; ``preemptions`` their count; ``mono_coverage`` mono steps over
-    eligible ones and ``mono_share`` over all decode steps (0 … 1).
+    ``verify_steps``; ``preemptions`` how often a request lost its pages and was computed again;
+    ``mono_coverage`` mono steps over eligible ones and ``mono_share`` over all decode steps;
+    ``prefix_cache_hit_share`` the input tokens found in the cache over all of them (0 … 1).
     """
 
     acceptance_length: float | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from infx.config.matrix import SpeculationSpec
 from infx.domain.acceptance import Acceptance
 from infx.domain.errors import ConfigError
@@ -12,16 +10,13 @@ from infx.domain.findings import Finding
 __all__ = ["acceptance"]
 
 
-def acceptance(
-    spec: SpeculationSpec, k: int, mode: Literal["throughput", "evaluation"] = "throughput"
-) -> Acceptance:
-    """Return the acceptance for K draft tokens.
+def acceptance(spec: SpeculationSpec, k: int) -> Acceptance:
+    """Return the acceptance for K draft tokens in a throughput run.
 
-    It is synthetic at the golden length in a throughput run, and real in an evaluation, without
-    drafts (K = 0) and without a golden file. Raises ConfigError (``golden-k-missing``) when the
-    curve has no length for this K.
+    It is synthetic at the golden length, and real without drafts (K = 0) and without a golden
+    file. Raises ConfigError (``golden-k-missing``) when the curve has no length for this K.
     """
-    if mode == "evaluation" or k == 0 or not spec.golden:
+    if k == 0 or not spec.golden:
         return Acceptance(k=k)
     if k not in spec.lengths:
         raise ConfigError([_missing(spec, k)])

@@ -6,6 +6,7 @@ cost of a large product is that of its dictionary look-ups.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -176,6 +177,6 @@ def whole(name: str, least: int | None, where: Where, raw: Any) -> int:
 def _expect(holds: bool, name: str, raw: Any, expected: str, where: Where) -> Any:
     if holds:
         return raw
-    sentence = f"{kebab(name)} becomes {raw!r}; expected {expected}"
+    sentence = f"{kebab(name)} becomes {reprlib.repr(raw)}; expected {expected}"
     hint = "change the expression, or leave the combination out with an exclude rule"
     raise ConfigError([Finding("out-of-range", "error", sentence, where, hint)])

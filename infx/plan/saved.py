@@ -20,7 +20,7 @@ def write_plan(plan: Plan, path: Path) -> None:
     """Write ``plan`` as JSON. Raises UsageError when ``path`` cannot be written."""
     try:
         path.write_bytes(encode(plan))
-    except OSError as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         message = f"cannot write the plan to {path}: {error.strerror}"
         raise UsageError(
             "bad-option", message, hint="name a file in a folder that exists"

@@ -134,13 +134,14 @@ class Store:
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
         """Write attempts that a folder tells of and the store does not (they have ended)."""
         rows = [
-            (a.unique_name, a.run_id, a.job_id, a.number, a.scheduler_id, a.started_s, a.ended_s)
+            (a.unique_name, a.run_id, a.job_id, a.number, a.scheduler_id)
+            + (a.started_s, a.started_s, a.ended_s)
             for a in attempts
         ]
         with translated(self.path), transaction(self._db):
             self._db.executemany(
                 "INSERT OR IGNORE INTO attempts (unique_name, run_id, job_id, number, scheduler_id,"
-                " intended_s, started_s, ended_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
+                " intended_s, started_s, ended_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 

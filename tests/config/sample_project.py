@@ -21,7 +21,7 @@ demo:
   image: pypi:infx
   recipe: mini
   cluster: box
-  speculation: {method: eagle3, golden: curve, thinking: on}
+  speculation: {method: eagle3, golden: curve, thinking: on, law: geometric}
   options: {num-blocks: 64}
   scenarios:
     - workload: {isl: 64, osl: 32, requests: 6*conc}

@@ -49,3 +49,19 @@ def test_a_caret_beyond_the_line_stands_after_it() -> None:
 def test_several() -> None:
     text = format_findings([FINDING, FINDING], lambda where: "        max-num-seq: 4")
     assert text.count("^~~~~~~~~~~\n") == 2
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    where = Where("a\x1b]0;x\x07.yaml", 1, 5)
+    finding = Finding("bad-name", "error", "`\x1b[31m` \u202e", where, "not\r\n\x9b")
+    text = format_finding(finding, "a\x1bb BAD")
+    assert all(line.isprintable() for line in text.splitlines())
+    head, source, caret, hint = text.splitlines()
+    assert head == r"a\x1b]0;x\x07.yaml:1:5: bad-name `\x1b[31m` \u202e"
+    assert source[caret.index("^") :] == "BAD"
+    assert hint.endswith(r"not\r\n\x9b")
+
+
+def test_words_of_every_script_stay() -> None:
+    finding = Finding("bad-name", "error", "größe 数 é")
+    assert format_finding(finding) == "bad-name größe 数 é"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infx.config.expressions import Expression, parse_expression
+from infx.domain.axes import AXES
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Where
 
@@ -167,7 +168,17 @@ def test_subtraction_of_axes_is_not_a_hyphenated_name() -> None:
         ("mono % 3", 1),
         ("-mono", 1),
         ("10**65", 1),
-        ("(10**20)**2", 1),
+        ("(10**9)**2", 1),
+        ("3**40", 1),
+        ("conc * 9007199254740991", 1),
+        ("9007199254740992 + 1", 1),
+        ("9007199254740992 / 0.000000001 * 2", 1),
+        ("((((2**50)**-64)**-64)**64)", 3),
+        ("round(conc, 0-10**9)", 1),
+        ("round(conc, -16)", 1),
+        ("round(mono, 1)", 1),
+        ("sum(range(0, 9007199254740992, 900719925474))", 1),
+        ("-range(100000)", 1),
         ("(-8)**0.5", 1),
         ("int('7')", 1),
         ("1 if conc in k else 2", 6),
@@ -175,6 +186,68 @@ def test_subtraction_of_axes_is_not_a_hyphenated_name() -> None:
 )
 def test_no_value(text: str, col: int) -> None:
     assert fault_of(text)[:2] == ("expression-failed", col)
+
+
+def test_a_failure_is_short_whatever_the_values_are() -> None:
+    with pytest.raises(ConfigError) as raised:
+        value_of("conc * range(100000)", conc=tuple(range(1000)))
+    assert len(raised.value.message) < 300
+
+
+@pytest.mark.parametrize("text", ["9007199254740993", "1 + 1" + "0" * 400, "1e999 - conc"])
+def test_a_literal_is_bounded(text: str) -> None:
+    assert fault_of(text)[0] == "out-of-range"
+    assert value_of("9007199254740992") == 2**53
+
+
+@pytest.mark.parametrize(
+    ("text", "col", "hint"),
+    [
+        ("conc > 2 and mono == 'onn'", 22, "did you mean `on`?"),
+        ("mono in ['on', 'auto']", 16, "known: off, on"),
+        ("conc < 2 < 3 or 'x' != mono", 17, "known: off, on"),
+    ],
+)
+def test_a_word_that_is_not_in_the_vocabulary(text: str, col: int, hint: str) -> None:
+    assert fault_of(text) == ("unknown-value", col, hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "conc > 2",
+        "not conc",
+        "True",
+        "queueing",
+        "prefix_caching or queueing",
+        "1 < k < 3 and mono == 'on'",
+        "queueing if conc else k > 2",
+    ],
+)
+def test_a_condition(text: str) -> None:
+    parse_expression(text, AXES, condition=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "col"),
+    [
+        ("2", 1),
+        ("conc", 1),
+        ("None", 1),
+        ("'on'", 1),
+        ("mono", 1),
+        ("max(conc, 2)", 1),
+        ("conc > 2 and k", 14),
+        ("conc > 2 or (k - 1)", 14),
+        ("queueing if conc else k", 23),
+    ],
+)
+def test_no_condition(text: str, col: int) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_expression(text, AXES, condition=True)
+    (finding,) = raised.value.findings
+    assert finding.where is not None
+    assert (finding.code, finding.where.col) == ("wrong-type", col)
 
 
 def test_a_failure_says_what_was_used() -> None:
@@ -266,8 +339,10 @@ def test_agrees_with_python(text: str) -> None:
     expected = _in_python(text)
     found = outcome(text)
     if isinstance(found, ConfigError):
-        ours_alone = "at most" in found.message or "is not a number" in found.message
-        assert found.code in ("expression-failed", "bad-expression")
+        limits = ("at most", "is not a number", "is not a value of")
+        ours_alone = any(limit in found.message for limit in limits)
+        codes = ("expression-failed", "bad-expression", "out-of-range", "unknown-value")
+        assert found.code in codes
         assert isinstance(expected, type) or ours_alone, (text, found.message)
     elif "[" not in text:  # a list is a tuple here
         assert found == expected

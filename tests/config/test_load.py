@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infx.config import evaluations
+from infx.config.evaluations import evaluation_content
 from infx.config.expressions import Expression
 from infx.config.matrix import Entry
 from infx.domain.axes import AXES, VOCABULARY
+from infx.workloads.lm_eval_task import GSM8K_VERSION, VERSION
 from tests.config.sample_project import FILES, MATRIX, Edit, load, write_project
 
 RECIPE = "recipes/mini.yaml"
@@ -130,8 +134,53 @@ def test_gsm8k_comes_from_the_hub_or_a_path(tmp_path: Path) -> None:
     assert own.source == str(tmp_path)
 
 
+def test_an_evaluation_is_identified_by_the_content_of_its_task_file(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    contents = []
+    for name, text in (("a.yaml", "task: a\n"), ("b.yaml", "task: a\n"), ("a.yaml", "task: b\n")):
+        (tmp_path / name).write_text(text)
+        (spec,) = entry(tmp_path, Edit("gsm_mini", name), Edit("strict-match", "x")).evaluations
+        assert spec.content == hashlib.sha256(text.encode()).hexdigest()
+        assert spec.content == evaluation_content(spec.task, spec.source)
+        contents.append(spec.content)
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_an_evaluation_is_identified_by_the_questions_of_gsm8k(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path)
+    contents = []
+    for folder, train, test in (("a", "1", "2"), ("b", "1", "2"), ("a", "1", "3"), ("a", "2", "1")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "train.jsonl").write_text(train)
+        (tmp_path / folder / "test.jsonl").write_text(test)
+        (spec,) = entry(tmp_path, Edit("gsm_mini", f"gsm8k, source: {folder}")).evaluations
+        assert spec.content == evaluation_content(spec.task, spec.source)
+        contents.append(spec.content)
+    assert contents[0] == contents[1]
+    assert len(set(contents)) == 3
+    monkeypatch.setitem(evaluations._VERSIONS, "gsm8k", "next")
+    assert evaluation_content("gsm8k", str(tmp_path / "a")) not in contents
+
+
+@pytest.mark.parametrize(
+    ("task", "content"),
+    [
+        ("gsm_mini", f"version:{VERSION}"),
+        ("gsm_mini_heldout", f"version:{VERSION}"),
+        ("gsm8k", f"version:{GSM8K_VERSION}"),
+    ],
+)
+def test_a_task_of_infx_is_identified_by_its_version(
+    tmp_path: Path, task: str, content: str
+) -> None:
+    (spec,) = entry(tmp_path, Edit("gsm_mini", task)).evaluations
+    assert spec.content == content
+
+
 def test_speculation_without_a_golden_file(tmp_path: Path) -> None:
-    demo = entry(tmp_path, Edit(", golden: curve, thinking: on", ""))
+    demo = entry(tmp_path, Edit(", golden: curve, thinking: on, law: geometric", ""))
     assert demo.speculation is not None
     assert (demo.speculation.golden, demo.speculation.lengths) == ("", {})
 

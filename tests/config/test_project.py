@@ -49,6 +49,8 @@ def test_names_and_suggestions(tmp_path: Path) -> None:
         project.matrix_path("dmeo")
     assert raised.value.findings[0].code == "file-not-found"
     assert raised.value.findings[0].hint == "did you mean `demo`?"
+    with pytest.raises(ConfigError, match="there is no matrix"):
+        project.matrix_path("m" * 300)
 
 
 def test_inputs_are_every_file_that_was_read(tmp_path: Path) -> None:

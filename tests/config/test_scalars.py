@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infx.config.nodes import Report, plain, read_yaml
-from infx.config.scalars import doubt, resolve
+from infx.config.scalars import beyond, doubt, resolve
 
 AMBIGUOUS = [
     "yes", "no", "y", "n", "Yes", "NO", "True", "FALSE", "On", "OFF", "~", "Null", "=", "010",
@@ -56,6 +56,22 @@ def test_certain(text: str, value: object) -> None:
     assert doubt(text) is None
     assert resolve(text) == value
     assert type(resolve(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "far"),
+    [
+        ("9007199254740992", False),
+        ("-9007199254740993", True),
+        ("9" * 5000, True),
+        ("9007199254740994.0", True),
+        ("1.0e+999", True),
+        ("2.5", False),
+        ("9" * 5000 + "x", False),
+    ],
+)
+def test_numbers_beyond_what_every_reader_holds(text: str, far: bool) -> None:
+    assert beyond(text) is far
 
 
 @given(st.from_regex(r"[-+]?[0-9.:_eExob~ynYNTZ-]{1,8}", fullmatch=True))

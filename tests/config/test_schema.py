@@ -63,6 +63,12 @@ def test_our_files_are_accepted_and_name_their_schema(path: Path, kind: str) -> 
         {"speculation": {"method": "eagle3", "golden": 7}},
         {"image-digest": "sha256:0"},
         {"recipe": ""},
+        {"recipe": "../recipes/x"},
+        {"recipe": "x\n"},
+        {"recipe": "x" * 101},
+        {"speculation": {"method": "eagle3", "law": "from-curve"}},
+        {"evaluations": [{"task": "gsm_mini", "limit": 1_000_001}]},
+        {"evaluations": [{"task": "gsm_mini", "shots": 101}]},
         {"evaluations": [{"task": "gsm_mini", "limit": 0}]},
         {"evaluations": [{"task": "gsm_mini", "bars": {"robust": 2}}]},
     ],
@@ -113,6 +119,7 @@ def test_an_unknown_keyword_is_not_passed_over() -> None:
 
 
 JUNK: list[Any] = [None, True, 0, 1, -1, 2.5, "", "x", "on", "a b", "1*conc", [], ["x"], [1], {}]
+JUNK += ["x\n", "./x\n", "x\x1b[31m", "./x\x1b", "x" * 101, 101, 10**6 + 1, {"x\n": 1}]
 JUNK += [{"x": 1}, {"x": "y"}, {"a-b": "y"}, "package:a/b", "sha256:" + "0" * 64, "eagle3"]
 SECTIONS = ["WorkloadSection", "ExcludeSection", "ScenarioSection", "EvaluationSection"]
 SECTIONS += ["SpeculationSection", "EntrySection", "ModelSection", "RecipeSection"]

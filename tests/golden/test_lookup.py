@@ -28,8 +28,7 @@ def test_synthetic_at_the_golden_length() -> None:
     )
 
 
-def test_real_in_an_evaluation_without_drafts_or_without_a_curve() -> None:
-    assert acceptance(SPEC, 3, "evaluation") == Acceptance(k=3)
+def test_real_without_drafts_or_without_a_curve() -> None:
     assert acceptance(SPEC, 0) == Acceptance()
     bare = SpeculationSpec(method="eagle3", where=WHERE)
     assert acceptance(bare, 3) == Acceptance(k=3)
