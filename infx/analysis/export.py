@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ __all__ = [
     "LOG",
     "RECORDS",
     "SUMMARY",
-    "Asked",
     "Export",
     "Failure",
     "Metadata",
@@ -37,6 +35,9 @@ __all__ = [
 SUMMARY = "profile_export_aiperf.json"
 RECORDS = "profile_export.jsonl"
 LOG = "logs/aiperf.log"
+
+_CELL = re.compile(r"(concurrency|trial)_\d+")
+"""Names of the folders that a sweep of aiperf makes for its cells."""
 
 _PHASE_END = re.compile(
     r"Phase \S+ \(profiling\) complete \| completed=([\d,]*\d), cancelled=([\d,]*\d)"
@@ -100,17 +101,6 @@ class Row(msgspec.Struct, frozen=True):
         return self.metadata.benchmark_phase != "profiling"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a run was told to do; None where it was not told (or may vary)."""
-
-    conc: int | None = None
-    requests: int | None = None
-    osl: int | None = None
-    duration_s: float | None = None
-    error_share: float = 0.05
-
-
 class Summary(msgspec.Struct, frozen=True):
     """The part of profile_export_aiperf.json that says how the run ended."""
 
@@ -118,26 +108,8 @@ class Summary(msgspec.Struct, frozen=True):
     is_complete: bool = True
     incomplete_reason: str = ""
     completed_request_count: Total | None = None
-    input_config: dict[str, Any] = {}
-    metadata: dict[str, Any] = {}
-
-    def asked(self) -> Asked:
-        """Return what the export's own ``input_config`` asked for.
-
-        Concurrency and length are only known for a synthetic data set of one length: traces have
-        pauses and lengths of their own.
-        """
-        phases = [p for p in self.input_config.get("phases", ()) if p.get("kind") == "profiling"]
-        datasets = self.input_config.get("datasets", ())
-        if len(phases) != 1 or len(datasets) != 1:
-            return Asked()
-        synthetic = datasets[0].get("type") == "synthetic"
-        return Asked(
-            conc=phases[0].get("concurrency") if synthetic else None,
-            requests=phases[0].get("requests"),
-            osl=_fixed((datasets[0].get("prompts") or {}).get("osl") or {}) if synthetic else None,
-            duration_s=phases[0].get("duration"),
-        )
+    input_config: Any = None
+    metadata: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,20 +133,38 @@ class Export:
 
 
 def artifact_folders(folder: Path) -> list[Path]:
-    """Return the artifact folders at or under ``folder``, sorted: a sweep holds one a cell."""
-    found = {path.parent for name in (SUMMARY, RECORDS) for path in folder.rglob(name)}
-    return sorted(found)
+    """Return the runs of aiperf at or under ``folder``, sorted: a sweep holds one a cell.
+
+    A run holds an export, or at least the log of one that left none: a cell of a sweep that failed
+    must be seen. A folder with runs below it is the sweep itself, and counts for its own export
+    only; the parts that an export keeps for each phase (``phases/warmup``) are no runs.
+    """
+    exports = {path.parent for name in (SUMMARY, RECORDS) for path in folder.rglob(name)}
+    exports -= {path for path in exports if _is_phase(path)}
+    begun = {path.parent.parent for path in folder.rglob(LOG)}
+    begun |= {path.parent for path in folder.rglob("logs") if _CELL.fullmatch(path.parent.name)}
+    inner = {parent for path in exports | begun for parent in path.parents}
+    return sorted(exports | (begun - inner))
+
+
+def _is_phase(folder: Path) -> bool:
+    """Return True for ``<export>/phases/<phase>``."""
+    return folder.parent.name == "phases" and _holds_export(folder.parent.parent)
+
+
+def _holds_export(folder: Path) -> bool:
+    return (folder / SUMMARY).exists() or (folder / RECORDS).exists()
 
 
 def read_export(folder: Path) -> Export:
     """Return what ``folder`` holds; unreadable parts become findings.
 
-    Raises UsageError (``not-artifacts``) when it holds neither a summary nor records.
+    Raises UsageError (``not-artifacts``) when it holds neither a summary, nor records, nor logs.
     """
-    if not (folder / SUMMARY).exists() and not (folder / RECORDS).exists():
+    if not _holds_export(folder) and not (folder / LOG).parent.is_dir():
         raise UsageError(
             "not-artifacts",
-            f"{folder} holds neither {SUMMARY} nor {RECORDS}",
+            f"{folder} holds neither {SUMMARY} nor {RECORDS} nor {LOG}",
             hint="name a folder that aiperf wrote with --output-artifact-dir",
         )
     findings: list[Finding] = []
@@ -267,9 +257,3 @@ def _read_cancelled(path: Path) -> int | None:
         return None
     ends = _PHASE_END.findall(text)
     return sum(int(cancelled.replace(",", "")) for _, cancelled in ends) if ends else None
-
-
-def _fixed(length: Mapping[str, Any]) -> int | None:
-    """Return the length in tokens when it does not vary, else None."""
-    mean = length.get("mean")
-    return int(mean) if mean and not length.get("stddev") else None

@@ -5,12 +5,14 @@ Definitions (one window, one way to count):
 * Only requests of the profiling phase count; warm-up never does.
 * The window runs from the first request sent to the last answer ended, failed requests included.
 * Latencies, lengths and tokens are those of requests that succeeded; failed ones are counted.
-* OSL is the output length that aiperf counted; ISL is the server's own count of prompt tokens where
-  every request has one (a client does not see what the chat template adds), else aiperf's.
+* OSL and ISL are the server's own counts of output and prompt tokens where every request has one,
+  else aiperf's. A client re-tokenises text, which is not exact, and does not see special tokens or
+  what the chat template adds.
 * ITL_i = (E2EL_i - TTFT_i) / (OSL_i - 1), one value a request with two tokens or more.
 * A percentile of an interactivity is the inverse of that percentile of a latency, so p90 is the
   slow tail: 1000 / p90(ITL), and 1 / p90(E2EL_i / OSL_i) for the E2E-normalised one. Its mean and
-  std are those of the requests' own rates.
+  std are those of the requests' own rates, without the requests that have none: one whose tokens
+  all came in one chunk has an ITL of 0.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from infx.analysis.export import Asked, Export, Row, Value
+from infx.analysis.asked import Asked
+from infx.analysis.export import Export, Row, Value
 from infx.analysis.statistics import QUANTILES, describe
 from infx.domain.errors import MeasurementError
 from infx.domain.record import Distribution, Measurement, RequestAccounting
@@ -30,6 +33,7 @@ __all__ = [
     "measure",
     "observed_conc",
     "osl_mismatches",
+    "output_lengths",
     "steady_conc",
     "window_s",
 ]
@@ -50,8 +54,8 @@ def measure(export: Export, asked: Asked, gpus: int) -> Measurement:
         raise MeasurementError("no-requests", f"none of {len(export.profiled)} requests succeeded")
     e2el_ms = _column(rows, "request_latency")
     ttft_ms = _column(rows, "time_to_first_token")
-    osl = _column(rows, "output_sequence_length")
-    isl = _input_lengths(rows)
+    osl = output_lengths(rows)
+    isl = _lengths(rows, "usage_prompt_tokens", "input_sequence_length")
     if not math.fsum(osl):
         raise MeasurementError("no-tokens", f"{len(rows)} requests succeeded without a token")
     window = window_s(export.profiled)
@@ -109,34 +113,53 @@ def observed_conc(rows: Sequence[Row]) -> float:
     return sum(spans) / 1e9 / window_s(rows)
 
 
-def steady_conc(rows: Sequence[Row]) -> float:
-    """Return the mean number of requests in flight from the first sent to the last sent.
+def steady_conc(rows: Sequence[Row], lanes: int) -> float:
+    """Return the mean number of requests in flight while all lanes were open, weighted by time.
 
-    Without the drain at the end, which is long in a short run. 0 when all are sent at once.
+    A closed loop of ``lanes`` lanes has two ends that are not its load: the ramp, in which the
+    client opens one lane after another, and the drain, in which lanes fall silent because nothing
+    is left to send. The ramp is over with the ``lanes``-th request sent and the drain starts with
+    the last one, so the mean is taken between these two. 0 when they are one moment or when fewer
+    requests than lanes were sent.
     """
-    start = min(row.metadata.request_start_ns for row in rows)
-    end = max(row.metadata.request_start_ns for row in rows)
-    spans = (min(row.metadata.request_end_ns, end) - row.metadata.request_start_ns for row in rows)
-    return sum(spans) / (end - start) if end > start else 0.0
+    sent = sorted(row.metadata.request_start_ns for row in rows)
+    if len(sent) < lanes or sent[-1] <= sent[lanes - 1]:
+        return 0.0
+    start, end = sent[lanes - 1], sent[-1]
+    spans = (_overlap(row, start, end) for row in rows)
+    return sum(spans) / (end - start)
+
+
+def output_lengths(rows: Sequence[Row]) -> list[float]:
+    """Return the tokens of each answer. Raises MeasurementError (``metric-missing``,
+    ``not-a-number``) when a request has no count."""
+    return _lengths(rows, "usage_completion_tokens", "output_sequence_length")
 
 
 def osl_mismatches(rows: Sequence[Row], asked_osl: int | None) -> int:
     """Return how many outputs are not as long as asked (0 when no length was asked).
 
-    The server's own count must be the asked one. The client's count re-tokenises text, which is not
-    exact: it may be off by 5 % and at most 50 tokens, as in aiperf's own mismatch metric.
+    The server's own count must be the asked one. Where only the client counts, by re-tokenising
+    text, it may be off by 5 % and at most 50 tokens, as in aiperf's own mismatch metric.
     """
     if asked_osl is None:
         return 0
     slack = min(asked_osl * _RE_TOKENISED_SHARE, _RE_TOKENISED_TOKENS)
-    return sum(_is_mismatch(row, asked_osl, slack) for row in rows)
+    exact = _all_count(rows, "usage_completion_tokens")
+    return sum(abs(n - asked_osl) > (0 if exact else slack) for n in output_lengths(rows))
 
 
-def _is_mismatch(row: Row, asked_osl: int, slack: float) -> bool:
-    client, server = row.metrics.output_sequence_length, row.metrics.usage_completion_tokens
-    if server and server.value is not None and server.value != asked_osl:
-        return True
-    return bool(client and client.value is not None and abs(client.value - asked_osl) > slack)
+def _overlap(row: Row, start_ns: int, end_ns: int) -> int:
+    first, last = row.metadata.request_start_ns, row.metadata.request_end_ns
+    return max(0, min(last, end_ns) - max(first, start_ns))
+
+
+def _lengths(rows: Sequence[Row], server: str, client: str) -> list[float]:
+    return _column(rows, server if _all_count(rows, server) else client)
+
+
+def _all_count(rows: Sequence[Row], name: str) -> bool:
+    return all(getattr(row.metrics, name) is not None for row in rows)
 
 
 def _column(rows: Sequence[Row], name: str) -> list[float]:
@@ -152,11 +175,6 @@ def _number(row: Row, name: str, value: Value | None) -> float:
     return value.value
 
 
-def _input_lengths(rows: Sequence[Row]) -> list[float]:
-    counted = all(row.metrics.usage_prompt_tokens is not None for row in rows)
-    return _column(rows, "usage_prompt_tokens" if counted else "input_sequence_length")
-
-
 def _inter_token_ms(
     e2el_ms: Sequence[float], ttft_ms: Sequence[float], osl: Sequence[float]
 ) -> list[float]:
@@ -168,9 +186,15 @@ def _inter_token_ms(
 
 
 def _inverse(seconds_a_token: Sequence[float], what: str) -> Distribution:
-    """Return tokens/s: percentiles are inverted latencies, mean and std are of the rates."""
-    if min(seconds_a_token) <= 0:
-        raise MeasurementError("not-a-number", f"a request has an {what} of 0: a rate has no value")
+    """Return tokens/s: percentiles are inverted latencies, mean and std are of the rates above 0.
+
+    ``n`` counts all requests. Only a percentile of 0 has no inverse: a request at 0 is a fast one.
+    """
+    if min(seconds_a_token) < 0:
+        raise MeasurementError("not-a-number", f"a request has an {what} below 0")
     slow = describe(seconds_a_token)
-    rates = describe([1 / seconds for seconds in seconds_a_token])
-    return replace(rates, **{f"p{q}": 1 / getattr(slow, f"p{q}") for q in QUANTILES})
+    if slow.p50 <= 0:
+        raise MeasurementError("not-a-number", f"half of the requests have an {what} of 0: no rate")
+    rates = describe([1 / seconds for seconds in seconds_a_token if seconds])
+    inverted = {f"p{q}": 1 / getattr(slow, f"p{q}") for q in QUANTILES}
+    return replace(rates, n=slow.n, **inverted)

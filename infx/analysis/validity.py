@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from infx.analysis import rules
+from infx.analysis import evaluation_rules, rules, server_rules
+from infx.analysis.asked import Asked, read_asked
 from infx.analysis.evidence import Evidence, Limits
-from infx.analysis.export import Asked, Export, read_export
+from infx.analysis.export import Export, read_export
 from infx.analysis.measurements import measure
 from infx.domain.errors import MeasurementError, UsageError
 from infx.domain.findings import Finding, Where
@@ -30,17 +31,26 @@ _RULES = (
     rules.interrupted,
     rules.incomplete,
     rules.unsafe_scenario,
+    rules.asked_unknown,
     rules.without_figures,
     rules.errors,
     rules.cancelled_in_flight,
+    rules.window_short,
     rules.requests_missing,
     rules.osl_mismatch,
+    rules.text_missing,
     rules.concurrency_off,
     rules.clock_skew,
-    rules.acceptance_off,
-    rules.mono_coverage,
-    rules.preemption_storm,
-    rules.config_differs,
+    server_rules.acceptance_off,
+    server_rules.mono_coverage,
+    server_rules.preemption_storm,
+    server_rules.prefix_cache_hits,
+)
+
+_EVALUATION_RULES = (
+    evaluation_rules.no_score,
+    evaluation_rules.empty_answers,
+    evaluation_rules.cut_answers,
 )
 
 
@@ -60,7 +70,7 @@ def judge_folder(folder: Path, limits: Limits | None = None, gpus: int = 1) -> V
     ``gpus``. Raises UsageError (``not-artifacts``) when the folder holds no export.
     """
     export = read_export(folder)
-    asked = export.summary.asked() if export.summary else Asked()
+    asked = read_asked(export.summary.input_config) if export.summary else Asked()
     return _verdict(_evidence(export, asked, gpus, limits or Limits()))
 
 
@@ -68,13 +78,13 @@ def judge(record: PointRecord, run_dir: Path, limits: Limits | None = None) -> P
     """Return ``record`` with its verdict: ``measured`` becomes ``ok`` or ``invalid:<code>``.
 
     A throughput point gets its measurement from ``artifacts["aiperf"]`` under ``run_dir``, and is
-    compared with the plan. Findings that the job left (a server that is not configured as planned)
-    count too. A record in any other state comes back as it is.
+    compared with the plan; so is the server of an evaluation. Findings that the job left (a server
+    that is not configured as planned) count too. A record in any other state comes back as it is.
     """
     if record.status.state != "measured":
         return record
     if isinstance(record.point.workload, Accuracy):
-        return _with_verdict(record, Verdict(status=OK, findings=_no_score(record)))
+        return _with_verdict(record, _evaluated(record, limits or Limits()))
     folder = run_dir / record.artifacts.get("aiperf", "")
     try:
         export = read_export(folder)
@@ -109,8 +119,14 @@ def _verdict(evidence: Evidence) -> Verdict:
     return Verdict(status=_status(findings), findings=findings, measurement=evidence.measurement)
 
 
+def _evaluated(record: PointRecord, limits: Limits) -> Verdict:
+    findings = tuple(found for rule in _EVALUATION_RULES for found in rule(record, limits))
+    return Verdict(status=_status(findings), findings=findings)
+
+
 def _with_verdict(record: PointRecord, verdict: Verdict) -> PointRecord:
-    findings = _distinct((*verdict.findings, *record.findings))
+    differing = server_rules.config_differs(record)
+    findings = _distinct((*verdict.findings, *differing, *record.findings))
     return replace(
         record, status=_status(findings), findings=findings, measurement=verdict.measurement
     )
@@ -136,9 +152,3 @@ def _asked(point: Point) -> Asked:
         duration_s=workload.duration_s,
         error_share=workload.error_share,
     )
-
-
-def _no_score(record: PointRecord) -> tuple[Finding, ...]:
-    if record.score and record.score.questions:
-        return ()
-    return (Finding("no-requests", "error", "lm-eval scored no question"),)

@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from infx.analysis.accuracy import judge_score
-from infx.analysis.pareto import NORTH_STAR, view_frontier
+from infx.analysis.accuracy import judge_record
+from infx.analysis.curves import Line, line_frontiers, line_of, lines_of
+from infx.analysis.pareto import NORTH_STAR
 from infx.domain.acceptance import Acceptance
 from infx.domain.plan import Plan
+from infx.domain.point import Accuracy, Point
 from infx.domain.record import Measurement, PointRecord
 
 __all__ = ["PLACEHOLDER", "draft_entry"]
@@ -60,9 +62,19 @@ def _description(
         planned = [point for point in plan.points if point.entry == entry]
         mine = [record for record in records if record.point.entry == entry]
         yield f"{entry}: {_setting(planned[0].arm.image, [p.arm.acceptance for p in planned])}"
-        if any(point.mode == "throughput" for point in planned):
-            yield from _curve(entry, mine, sum(p.mode == "throughput" for p in planned))
-        yield from _scores(entry, mine)
+        lines = lines_of(planned)
+        for line in lines:
+            name = entry if len(lines) == 1 else f"{entry}, {line.workload}"
+            yield from _curve(name, _on_line(mine, line), _planned(planned, line))
+        yield from _scores(entry, mine, planned)
+
+
+def _on_line(records: Sequence[PointRecord], line: Line) -> list[PointRecord]:
+    return [r for r in records if r.point.mode == "throughput" and line_of(r.point) == line]
+
+
+def _planned(points: Sequence[Point], line: Line) -> set[str]:
+    return {p.point_id for p in points if p.mode == "throughput" and line_of(p) == line}
 
 
 def _setting(image: str, acceptances: Sequence[Acceptance]) -> str:
@@ -71,23 +83,32 @@ def _setting(image: str, acceptances: Sequence[Acceptance]) -> str:
     return f"image {image}" + (f", synthetic acceptance length {lengths}" if lengths else "")
 
 
-def _curve(entry: str, records: Sequence[PointRecord], planned: int) -> Iterable[str]:
+def _curve(name: str, records: Sequence[PointRecord], planned: set[str]) -> Iterable[str]:
+    """Tell one line of the report: its best points, and what became of all that were planned.
+
+    A point that ran again counts once.
+    """
     valid = [(r, r.measurement) for r in records if r.measurement and r.status.state == "ok"]
-    lost = Counter(
-        str(r.status) for r in records if r.point.mode == "throughput" and r.status.state != "ok"
-    )
-    for name, pair in _headlines(valid):
-        yield f"{entry}: {name} {_headline(pair)}"
-    on = sum(_on_frontier(group) for group in _workloads(valid))
-    reasons = "".join(f", {number} {status}" for status, number in lost.most_common())
-    yield f"{entry}: {on} frontier points out of {planned} planned, {len(valid)} valid{reasons}"
+    for title, pair in _headlines(valid):
+        yield f"{name}: {title} {_headline(pair)}"
+    good = {record.point.point_id for record, _ in valid}
+    on = {records[index].point.point_id for index in line_frontiers(records, [NORTH_STAR])}
+    lost = {r.point.point_id: str(r.status) for r in records if r.point.point_id not in good}
+    absent = planned - {record.point.point_id for record in records}
+    reasons = Counter(lost.values()) + Counter({"not run": len(absent)})
+    told = "".join(f", {number} {status}" for status, number in reasons.most_common())
+    total = len(planned | good | lost.keys())
+    yield f"{name}: {len(on)} frontier points out of {total} planned, {len(good)} valid{told}"
 
 
 def _headlines(valid: Sequence[Pair]) -> list[tuple[str, Pair]]:
+    """Return the two ends of a curve; one when the same point is both."""
     if not valid:
         return []
     fastest = max(valid, key=lambda pair: NORTH_STAR.x(pair[1]))
     fullest = max(valid, key=lambda pair: pair[1].tput_tok_s_gpu)
+    if fastest is fullest:
+        return [("highest throughput and interactivity", fullest)]
     return [("highest throughput", fullest), ("highest interactivity", fastest)]
 
 
@@ -99,20 +120,23 @@ def _headline(pair: Pair) -> str:
     )
 
 
-def _workloads(valid: Sequence[Pair]) -> Iterable[list[Measurement]]:
-    groups: dict[str, list[Measurement]] = {}
-    for record, seen in valid:
-        groups.setdefault(repr(record.point.workload), []).append(seen)
-    return groups.values()
-
-
-def _on_frontier(measurements: Sequence[Measurement]) -> int:
-    return len(view_frontier(measurements, NORTH_STAR))
-
-
-def _scores(entry: str, records: Sequence[PointRecord]) -> Iterable[str]:
+def _scores(entry: str, records: Sequence[PointRecord], planned: Sequence[Point]) -> Iterable[str]:
+    seen = {record.point.point_id for record in records}
     for record in records:
-        score = record.score
-        if score and score.questions:
-            told = "; ".join(f"{v.filter} {v.sentence}" for v in judge_score(score))
-            yield f"{entry}: {score.task}, {score.shots}-shot: {told}"
+        if record.point.mode == "evaluation":
+            yield f"{entry}: {_task(record.point)}: {_judged(record)}"
+    for point in planned:
+        if point.mode == "evaluation" and point.point_id not in seen:
+            yield f"{entry}: {_task(point)}: not run"
+
+
+def _judged(record: PointRecord) -> str:
+    verdicts = judge_record(record)
+    if not verdicts:
+        return f"not judged, {record.status} {record.status.sentence}".rstrip()
+    return "; ".join(f"{found.filter} {found.sentence}" for found in verdicts)
+
+
+def _task(point: Point) -> str:
+    assert isinstance(point.workload, Accuracy)
+    return f"{point.workload.task}, {point.workload.shots}-shot"

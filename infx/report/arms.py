@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from infx.analysis.configuration import differences
 from infx.domain.axes import AXES, is_load, kebab, snake
 from infx.domain.point import short
 from infx.domain.record import PointRecord
@@ -46,13 +47,13 @@ def _details(arm_id: str, records: Sequence[PointRecord]) -> ArmDetails:
 
 def _axes(record: PointRecord) -> tuple[AxisRow, ...]:
     server = {snake(name): value for name, value in record.provenance.server.items()}
-    differing = " ".join(f.sentence for f in record.findings if f.code == "config-differs")
+    differing = {found.axis for found in differences(record)}
     return tuple(
         AxisRow(
             name=kebab(name),
             planned=plain(getattr(record.point.arm.axes, name)),
             running=plain(server.get(name)) if name in server else blank,
-            differs=f" {kebab(name)}=" in differing,
+            differs=name in differing,
         )
         for name in AXES
         if not is_load(name)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from infx.analysis.accuracy import judge_score
-from infx.analysis.pareto import VIEWS, View, view_frontier
+from infx.analysis.accuracy import judge_record
+from infx.analysis.curves import Line, line_frontiers, line_of, lines_of
+from infx.analysis.pareto import VIEWS, View
 from infx.domain.plan import Plan
-from infx.domain.point import Accuracy, FixedLengths, Point, short
-from infx.domain.record import Measurement, PointRecord
+from infx.domain.point import Point, short
+from infx.domain.record import PointRecord
 from infx.report.arms import arm_details, environment
 from infx.report.gates import gates, verdict
+from infx.report.ledger import exclusions
 from infx.report.model import Chart, Mark, PointRow, ReportModel, RunFacts, ScoreRow, Series
 
 __all__ = ["LEFT_OUT_SHOWN", "build"]
@@ -19,13 +21,16 @@ __all__ = ["LEFT_OUT_SHOWN", "build"]
 LEFT_OUT_SHOWN = 200
 """Candidates that were not run are listed up to here (each is about 150 bytes of page)."""
 
+FEW_QUESTIONS = 100
+"""Below this many, the 95 % interval of a share is wider than a fifth."""
+
 
 def build(records: Sequence[PointRecord], plan: Plan, facts: RunFacts) -> ReportModel:
     """Return the report of one run. Points of the plan without a record count as not run."""
     rows = _rows(records, plan)
     scores = [_score_row(record) for record in records if record.point.mode == "evaluation"]
     answers = gates(rows, scores, plan)
-    level, sentence = verdict(rows, scores, answers)
+    level, sentence = verdict(rows, plan, answers)
     left_out = [candidate for candidate in plan.ledger if candidate.disposition != "run"]
     return ReportModel(
         facts=facts,
@@ -38,7 +43,7 @@ def build(records: Sequence[PointRecord], plan: Plan, facts: RunFacts) -> Report
         scores=tuple(scores),
         counts=plan.counts,
         candidates=plan.candidates,
-        excluded_by=plan.excluded_by,
+        excluded_by=exclusions(plan),
         left_out=tuple(left_out[:LEFT_OUT_SHOWN]),
         left_out_total=sum(n for kind, n in plan.counts.items() if kind != "run"),
         plan_findings=plan.findings,
@@ -51,11 +56,11 @@ def _rows(records: Sequence[PointRecord], plan: Plan) -> list[PointRow]:
     measured = [record for record in records if record.point.mode == "throughput"]
     series = _series([*plan.points, *(record.point for record in measured)])
     runs = Counter(r.point.point_id for r in measured if r.status.state == "ok")
-    frontiers = _frontiers(measured, series)
+    frontiers = line_frontiers(measured, VIEWS)
     return [
         PointRow(
             anchor=f"{short(record.point.point_id)}-{index}",
-            series=series[_line(record.point)],
+            series=series[line_of(record.point)],
             record=record,
             frontiers=frontiers.get(index, frozenset()),
             runs=runs[record.point.point_id],
@@ -64,46 +69,18 @@ def _rows(records: Sequence[PointRecord], plan: Plan) -> list[PointRow]:
     ]
 
 
-def _line(point: Point) -> tuple[str, str]:
-    """Return what must be equal on one line: other workloads answer other questions."""
-    workload = point.workload
-    assert isinstance(workload, FixedLengths)
-    return point.entry, f"{workload.isl} in, {workload.osl} out"
-
-
-def _series(points: Iterable[Point]) -> dict[tuple[str, str], Series]:
-    lines = list(dict.fromkeys(_line(p) for p in points if p.mode == "throughput"))
-    entries = Counter(entry for entry, _ in lines)
+def _series(points: Iterable[Point]) -> dict[Line, Series]:
+    lines = lines_of(points)
+    entries = Counter(line.entry for line in lines)
     return {
-        (entry, workload): Series(
+        line: Series(
             number=number,
-            label=entry if entries[entry] == 1 else f"{entry} ({workload})",
-            workload=workload,
+            label=line.entry if entries[line.entry] == 1 else f"{line.entry} ({line.workload})",
+            entry=line.entry,
+            workload=line.workload,
         )
-        for number, (entry, workload) in enumerate(lines)
+        for number, line in enumerate(lines)
     }
-
-
-def _frontiers(
-    records: Sequence[PointRecord], series: Mapping[tuple[str, str], Series]
-) -> dict[int, frozenset[str]]:
-    """Return for each index of a valid record the views whose frontier it is on, by series."""
-    on: dict[int, set[str]] = {}
-    for line in series:
-        valid = {
-            index: record.measurement
-            for index, record in enumerate(records)
-            if record.measurement and record.status.state == "ok" and _line(record.point) == line
-        }
-        for view in VIEWS:
-            for index in _on_frontier(valid, view):
-                on.setdefault(index, set()).add(view.key)
-    return {index: frozenset(keys) for index, keys in on.items()}
-
-
-def _on_frontier(valid: Mapping[int, Measurement], view: View) -> list[int]:
-    indices = list(valid)
-    return [indices[position] for position in view_frontier(list(valid.values()), view)]
 
 
 def _chart(view: View, rows: Sequence[PointRow]) -> Chart:
@@ -123,32 +100,24 @@ def _mark(view: View, row: PointRow) -> Mark:
 
 
 def _score_row(record: PointRecord) -> ScoreRow:
-    score = record.score
     return ScoreRow(
         anchor=short(record.point.point_id),
         record=record,
-        score=score,
-        verdicts=tuple(judge_score(score)) if score and score.questions else (),
+        score=record.score,
+        verdicts=tuple(judge_record(record)),
         note=_score_note(record),
     )
 
 
 def _score_note(record: PointRecord) -> str:
-    score, workload = record.score, record.point.workload
-    if not score or not isinstance(workload, Accuracy):
+    score, weights = record.score, record.point.arm.model.weights
+    if not score or record.status.state != "ok":
         return record.status.sentence
-    notes = []
-    if score.empty:
-        notes.append(f"{score.empty} of {score.questions} answers were empty")
-    if not any(found.score for found in score.filters.values()):
-        notes.append(_zero(record))
-    if score.questions < 100:
+    notes = [finding.sentence for finding in record.findings if finding.level == "warning"]
+    if weights.startswith("random:"):
+        notes.append(f"the weights are random ({weights}), so right answers are luck")
+    elif not any(found.score for found in score.filters.values()):
+        notes.append("no answer was right on any filter")
+    if score.questions < FEW_QUESTIONS:
         notes.append(f"{score.questions} questions only: a check that it runs, not a score")
     return "; ".join(notes)
-
-
-def _zero(record: PointRecord) -> str:
-    weights = record.point.arm.model.weights
-    if weights.startswith("random:"):
-        return f"the weights are random ({weights}), and a random model scores 0"
-    return "no answer was right on any filter"

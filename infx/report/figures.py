@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise, takewhile
 
 __all__ = ["blank", "clock", "command", "count", "duration", "figure", "percent", "plain", "values"]
 
@@ -52,13 +53,13 @@ def command(argv: Iterable[str]) -> str:
 
 
 def plain(value: object) -> str:
-    """Return an axis value: ``on``, ``8``, ``1–8`` for a run of integers, ``1, 2, 4``."""
+    """Return an axis value: ``on``, ``8``, ``1, 2, 4``; regular: ``1–8``, ``4–32 step 4``."""
     if value is None:
         return blank
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
-        return _run(list(value)) or blank
+        return _runs(list(value)) or blank
     return str(value)
 
 
@@ -71,8 +72,31 @@ def _gap(word: str) -> str:
     return " \\\n  " if word.startswith("--") else " "
 
 
-def _run(items: list[object]) -> str:
-    whole = [item for item in items if isinstance(item, int)]
-    if len(whole) == len(items) > 2 and whole == list(range(whole[0], whole[0] + len(whole))):
-        return f"{whole[0]}–{whole[-1]}"
-    return ", ".join(map(str, items))
+def _runs(items: list[object]) -> str:
+    """Return the items with each regular stretch of integers as its ends and its step."""
+    parts, rest = [], items
+    while rest:
+        length = _regular(rest)
+        parts.append(_stretch(rest[:length]))
+        rest = rest[length:]
+    return ", ".join(parts)
+
+
+def _regular(items: list[object]) -> int:
+    """Return how many items from the first on to write as one: 1 when they are not regular.
+
+    Three consecutive integers are; with another step it takes four, or little is saved.
+    """
+    whole = list(takewhile(lambda item: type(item) is int, items))
+    steps = [int(b) - int(a) for a, b in pairwise(whole)]  # type: ignore[call-overload]
+    if not steps or steps[0] < 1:
+        return 1
+    length = 1 + sum(1 for _ in takewhile(lambda step: step == steps[0], steps))
+    return length if length >= (3 if steps[0] == 1 else 4) else 1
+
+
+def _stretch(items: list[object]) -> str:
+    if len(items) == 1:
+        return str(items[0])
+    step = int(items[1]) - int(items[0])  # type: ignore[call-overload]
+    return f"{items[0]}–{items[-1]}" + (f" step {step}" if step > 1 else "")

@@ -7,39 +7,65 @@ from collections.abc import Iterable, Sequence
 
 from infx.analysis.pareto import NORTH_STAR
 from infx.domain.plan import Plan
-from infx.report.figures import count, figure, percent
+from infx.report.figures import count
+from infx.report.gates_of_figures import acceptance, coverage, noise, requests, samples
 from infx.report.model import Gate, Level, PointRow, ScoreRow
 
 __all__ = ["gates", "verdict"]
-
-COVERAGE_ADVICE = 5
-"""Points on a frontier below which a curve's shape is a guess (public review practice)."""
 
 
 def gates(rows: Sequence[PointRow], scores: Sequence[ScoreRow], plan: Plan) -> list[Gate]:
     """Return every gate in the order of its weight."""
     valid = [row for row in rows if row.valid]
-    measured = [_requests(valid), *_acceptance(rows), _coverage(rows), _noise(valid)]
+    figures = [requests(valid), samples(valid), coverage(rows), noise(valid)] if valid else []
     return [
         _points(rows, plan),
         _accuracy(scores, plan),
-        *(measured if valid else []),
+        *acceptance(rows),
+        *_warnings(rows, scores),
+        *figures,
         _ledger(plan),
     ]
 
 
-def verdict(
-    rows: Sequence[PointRow], scores: Sequence[ScoreRow], answers: Sequence[Gate]
-) -> tuple[Level, str]:
-    """Return the worst level of the gates and one sentence that says what came out."""
-    valid = [row for row in rows if row.valid]
-    if not valid:
-        return "bad", f"No valid throughput point: {_reasons(rows) or 'nothing was measured'}."
-    on = sum(NORTH_STAR.key in row.frontiers for row in valid)
-    first = f"{len(valid)} of {count(len(rows), 'throughput point')} valid"
-    first += f" ({_states(rows)})" if len(valid) < len(rows) else ""
+def verdict(rows: Sequence[PointRow], plan: Plan, answers: Sequence[Gate]) -> tuple[Level, str]:
+    """Return the worst level of the gates and one sentence that says what came out.
+
+    Points are counted once, however often they ran, out of all that were planned.
+    """
+    planned, valid = _planned(rows, plan), {_id(row) for row in rows if row.valid}
     second = next(gate.sentence for gate in answers if gate.name == "Accuracy")
-    return _worst(answers), f"{first}, {on} on a frontier. {second}"
+    if not planned:
+        return _worst(answers), f"No throughput point was planned. {second}"
+    lost = Counter(_lost(rows, valid)) + Counter({"not run": len(planned - {*map(_id, rows)})})
+    if not valid:
+        reasons = Counter(str(row.record.status) for row in rows)
+        told = _listed(reasons + Counter({"not run": lost["not run"]}))
+        return "bad", f"No valid throughput point: {told if rows else 'nothing was measured'}."
+    on = {_id(row) for row in rows if NORTH_STAR.key in row.frontiers}
+    first = f"{len(valid)} of {count(len(planned), 'throughput point')} valid"
+    first += f" ({_listed(lost)})" if lost else ""
+    return _worst(answers), f"{first}, {len(on)} on a frontier. {second}"
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{number} {text}" for text, number in counts.most_common())
+
+
+def _id(row: PointRow) -> str:
+    return row.record.point.point_id
+
+
+def _planned(rows: Sequence[PointRow], plan: Plan) -> set[str]:
+    planned = {point.point_id for point in plan.points if point.mode == "throughput"}
+    return planned | {_id(row) for row in rows}
+
+
+def _lost(rows: Sequence[PointRow], valid: set[str]) -> list[str]:
+    """Return the last state of each point that has no valid measurement."""
+    return list(
+        {_id(row): row.record.status.state for row in rows if _id(row) not in valid}.values()
+    )
 
 
 def _worst(answers: Iterable[Gate]) -> Level:
@@ -52,58 +78,57 @@ def _worst(answers: Iterable[Gate]) -> Level:
 
 def _points(rows: Sequence[PointRow], plan: Plan) -> Gate:
     planned = [point for point in plan.points if point.mode == "throughput"]
-    seen = {row.record.point.point_id for row in rows}
+    seen = {_id(row) for row in rows}
     absent = [point.label for point in planned if point.point_id not in seen]
     states = Counter(row.record.status.state for row in rows) + Counter({"not run": len(absent)})
-    told = ", ".join(f"{n} {state}" for state, n in states.most_common()) or "none planned"
+    told = _listed(states)
+    if not told:
+        return Gate(name="Points", level="note", sentence="No throughput point was planned.")
     bad = [_case(row) for row in rows if not row.valid] + [f"{label}: not run" for label in absent]
-    level: Level = "good" if not bad else "attention"
+    level: Level = "attention" if bad else "good"
     if not any(row.valid for row in rows):
         level = "bad"
     return Gate(name="Points", level=level, sentence=f"{told}.", items=tuple(bad))
 
 
-def _case(row: PointRow) -> str:
+def _case(row: PointRow | ScoreRow) -> str:
     status = row.record.status
     return f"{row.record.point.label}: {status} {status.sentence}".rstrip()
-
-
-def _reasons(rows: Sequence[PointRow]) -> str:
-    codes = Counter(str(row.record.status) for row in rows if not row.valid)
-    return ", ".join(f"{n} {code}" for code, n in codes.most_common())
-
-
-def _states(rows: Sequence[PointRow]) -> str:
-    states = Counter(row.record.status.state for row in rows if not row.valid)
-    return ", ".join(f"{n} {state}" for state, n in states.most_common())
 
 
 def _accuracy(scores: Sequence[ScoreRow], plan: Plan) -> Gate:
     seen = {row.record.point.point_id for row in scores}
     absent = [p.label for p in plan.points if p.mode == "evaluation" and p.point_id not in seen]
+    if not scores and not absent:
+        return Gate(name="Accuracy", level="note", sentence="No evaluation was planned.")
     answers = Counter[str](v.answer for row in scores for v in row.verdicts)
-    failed = [row for row in scores if not row.verdicts]
-    cases = [
+    unjudged = [row for row in scores if not row.verdicts]
+    cases = [*_undecided(scores), *map(_case, unjudged), *(f"{label}: not run" for label in absent)]
+    sentence = _scores(answers, len(unjudged), len(absent))
+    return Gate(
+        name="Accuracy", level=_level(answers, cases), sentence=sentence, items=tuple(cases)
+    )
+
+
+def _level(answers: Counter[str], cases: Sequence[str]) -> Level:
+    """Return ``note`` when no filter has a bar: nothing went wrong and nothing was shown."""
+    if answers["fail"]:
+        return "bad"
+    if cases:
+        return "attention"
+    return "good" if answers["pass"] else "note"
+
+
+def _undecided(scores: Sequence[ScoreRow]) -> list[str]:
+    return [
         f"{row.record.point.label}: {row.score.task} {verdict.filter} {verdict.sentence}"
         for row in scores
         for verdict in row.verdicts
         if row.score and verdict.answer in ("fail", "undecided")
     ]
-    cases += [
-        f"{r.record.point.label}: {r.record.status} {r.record.status.sentence}" for r in failed
-    ]
-    cases += [f"{label}: not run" for label in absent]
-    level: Level = "attention" if cases else "good"
-    if answers["fail"]:
-        level = "bad"
-    if not scores and not absent:
-        return Gate(name="Accuracy", level="note", sentence="No evaluation was planned.")
-    return Gate(
-        name="Accuracy", level=level, sentence=_scores(answers, len(failed)), items=tuple(cases)
-    )
 
 
-def _scores(answers: Counter[str], failed: int) -> str:
+def _scores(answers: Counter[str], unjudged: int, absent: int) -> str:
     words = {
         "pass": "at or above the bar",
         "fail": "below the bar",
@@ -111,66 +136,28 @@ def _scores(answers: Counter[str], failed: int) -> str:
         "no-bar": "without a bar",
     }
     told = [f"{answers[key]} {text}" for key, text in words.items() if answers[key]]
-    told += [f"{count(failed, 'evaluation')} without a score"] if failed else []
+    told += [f"{count(unjudged, 'evaluation')} without a valid score"] if unjudged else []
+    told += [f"{count(absent, 'evaluation')} not run"] if absent else []
+    judged = answers.total() - answers["no-bar"]
+    ending = "" if judged or not answers else "; no bar: nothing was judged"
     filters = f"Of {count(answers.total(), 'accuracy filter')}, " if answers else "Accuracy: "
-    return f"{filters}{', '.join(told) or 'nothing measured'}."
+    return f"{filters}{', '.join(told)}{ending}."
 
 
-def _requests(valid: Sequence[PointRow]) -> Gate:
-    seen = [row.record.measurement.requests for row in valid if row.record.measurement]
-    sent = sum(requests.ok + requests.errors for requests in seen)
-    lost = sum(requests.errors + requests.cancelled for requests in seen)
-    sentence = f"{count(sent, 'request')} in valid points, {lost} failed or cut"
-    level: Level = "note" if lost else "good"
-    return Gate(name="Requests", level=level, sentence=f"{sentence}; warm-up is not counted.")
-
-
-def _acceptance(rows: Sequence[PointRow]) -> list[Gate]:
+def _warnings(rows: Sequence[PointRow], scores: Sequence[ScoreRow]) -> list[Gate]:
+    """Return what a reader should know of results that count all the same."""
+    records = [row.record for row in rows] + [row.record for row in scores]
     told = [
-        (row, row.record.point.arm.acceptance.length, row.record.counters.acceptance_length)
-        for row in rows
-        if row.record.point.arm.acceptance.mode == "synthetic" and row.record.counters
+        f"{record.point.label}: {finding.code} {finding.sentence}"
+        for record in records
+        if record.status.state == "ok"
+        for finding in record.findings
+        if finding.level == "warning"
     ]
-    pairs = [(row, asked, seen) for row, asked, seen in told if asked and seen]
-    if not pairs:
+    if not told:
         return []
-    off = [row for row, _, _ in pairs if row.record.status.code == "acceptance-off"]
-    within = [abs(seen / asked - 1) for row, asked, seen in pairs if row not in off]
-    lengths = ", ".join(sorted({figure(asked) for _, asked, _ in pairs}))
-    sentence = (
-        f"Synthetic length {lengths} realised on {len(within)} of {count(len(pairs), 'point')}"
-    )
-    return [
-        Gate(
-            name="Acceptance",
-            level="attention" if off else "good",
-            sentence=f"{sentence}, at most {percent(max(within, default=0.0))} off.",
-            items=tuple(_case(row) for row in off),
-        )
-    ]
-
-
-def _coverage(rows: Sequence[PointRow]) -> Gate:
-    lines = {row.series.number: row.series for row in rows}
-    told, thin = [], False
-    for number, series in lines.items():
-        valid = [row for row in rows if row.series.number == number and row.valid]
-        on = sum(NORTH_STAR.key in row.frontiers for row in valid)
-        thin = thin or on < COVERAGE_ADVICE
-        told.append(f"{series.label}: {on} of {len(valid)} valid points on the frontier")
-    advice = f"advice is {COVERAGE_ADVICE} or more a curve"
-    sentence = f"{count(len(lines), 'curve')}; {advice}."
-    return Gate(
-        name="Coverage", level="note" if thin else "good", sentence=sentence, items=tuple(told)
-    )
-
-
-def _noise(valid: Sequence[PointRow]) -> Gate:
-    single = sum(row.runs == 1 for row in valid)
-    if not single:
-        return Gate(name="Noise", level="good", sentence="Every valid point was measured again.")
-    sentence = f"{count(single, 'point')} measured once: which of two near points is better cannot"
-    return Gate(name="Noise", level="note", sentence=f"{sentence} be told.")
+    sentence = f"{count(len(told), 'warning')} on results that count."
+    return [Gate(name="Warnings", level="note", sentence=sentence, items=tuple(told))]
 
 
 def _ledger(plan: Plan) -> Gate:

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from infx.analysis.pareto import NORTH_STAR
 from infx.domain.codes import CODES
-from infx.report import figures, svg
-from infx.report.model import Chart, ReportModel, Series
+from infx.report import figures, palette, svg
+from infx.report.model import Chart, PointRow, ReportModel, Series
 
 __all__ = ["html", "write_html"]
 
@@ -19,7 +19,9 @@ __all__ = ["html", "write_html"]
 def html(model: ReportModel) -> str:
     """Return the page. Every text from a record or a plan is escaped."""
     template = _environment().get_template("report.html.j2")
-    return template.render(model=model, north_star=NORTH_STAR.key, codes=CODES)
+    return template.render(
+        model=model, north_star=NORTH_STAR.key, codes=CODES, palette=palette, groups=_groups(model)
+    )
 
 
 def write_html(model: ReportModel, path: Path) -> None:
@@ -50,14 +52,22 @@ def _environment() -> Environment:
 
 
 def _chart(chart: Chart) -> Markup:
-    return Markup(svg.chart_svg(chart))
+    """Return the chart twice: a style sheet shows the one that fits the screen."""
+    return Markup(svg.chart_svg(chart) + svg.chart_svg(chart, svg.NARROW))
+
+
+def _groups(model: ReportModel) -> list[tuple[Series, list[PointRow]]]:
+    """Return the rows of each series, so that its name stands once."""
+    pairs = [(s, [row for row in model.rows if row.series == s]) for s in model.series]
+    return [(series, rows) for series, rows in pairs if rows]
 
 
 def _badge(series: Series) -> Markup:
     """Return the shape of a series as it stands in the table."""
     path = svg.shape_path(series.number, 8, 8, 5)
+    colour = series.number % palette.SERIES
     return Markup(
-        f'<svg class="badge mark many s{series.number % 8}" viewBox="0 0 16 16" width="13" '
+        f'<svg class="badge mark many s{colour}" viewBox="0 0 16 16" width="13" '
         f'height="13" aria-hidden="true"><path d="{path}"/></svg>'
     )
 

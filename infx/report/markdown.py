@@ -6,16 +6,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from infx.analysis.pareto import NORTH_STAR
-from infx.report.figures import blank, figure
+from infx.report.figures import blank, figure, percent
 from infx.report.model import Level, PointRow, ReportModel, ScoreRow
 
 __all__ = ["markdown", "write_markdown"]
 
 _WORD: dict[Level, str] = {"good": "PASS", "note": "NOTE", "attention": "CHECK", "bad": "FAIL"}
 
+_NEUTRAL = str.maketrans(
+    {character: f"\\{character}" for character in "\\[]!*_`"}
+    # Entities where a backslash is not enough: tables split at any bar, and a name after @ is
+    # notified even when it is escaped, unless something stands between.
+    | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;&#8203;"}
+)
+
 
 def markdown(model: ReportModel) -> str:
-    """Return the summary; text from records cannot break out of its cell."""
+    """Return the summary; no text from records is read as markup, as a link or as a mention."""
     parts = [
         f"### {_WORD[model.level]}: {_safe(model.verdict)}",
         _table(
@@ -24,7 +31,7 @@ def markdown(model: ReportModel) -> str:
         ),
         *_points(model.rows),
         *_accuracy(model.scores),
-        f"Run `{_safe(model.facts.run_id)}`. p90 is the slow tail; ★ is on the deciding frontier "
+        f"Run {_safe(model.facts.run_id)}. p90 is the slow tail; ★ is on the deciding frontier "
         f"({NORTH_STAR.x_label} against throughput per GPU).",
     ]
     return "\n\n".join(parts) + "\n"
@@ -39,8 +46,8 @@ def _points(rows: Sequence[PointRow]) -> list[str]:
     if not rows:
         return ["No throughput point has a record."]
     heads = (
-        "Point", "conc", "Throughput tok/s/GPU", "P90 E2E-norm. tok/s/user",
-        "P90 interactivity tok/s/user", "P90 TTFT ms", "P90 E2EL s", "Status",
+        "Entry", "Point", "conc", "Requests", "Throughput tok/s/GPU", "P90 E2E-norm. tok/s/user",
+        "P90 interactivity tok/s/user", "P90 TTFT ms", "P90 E2EL s", "Prefix hits", "Status",
     )  # fmt: skip
     return [_table(heads, [_point(row) for row in rows])]
 
@@ -59,27 +66,43 @@ def _point(row: PointRow) -> tuple[str, ...]:
         if seen
         else [None] * 5
     )
-    cells = [figure(value) for value in figures]
-    return (f"{point.entry} {point.name}{star}", str(point.conc), *cells, str(row.record.status))
+    counters = row.record.counters
+    return (
+        row.series.label,
+        f"{row.name}{star}",
+        str(point.conc),
+        str(seen.requests.ok) if seen else blank,
+        *(figure(value) for value in figures),
+        percent(counters.prefix_cache_hit_share if counters else None),
+        str(row.record.status),
+    )
 
 
 def _accuracy(scores: Sequence[ScoreRow]) -> list[str]:
-    rows = [
+    rows = [cells for row in scores for cells in _score(row)]
+    heads = ("Server", "Task", "Filter", "Score ± SE", "Bar", "Empty", "Cut", "Answer")
+    notes = [f"- {_safe(f'{r.record.point.entry}: {r.note}')}" for r in scores if r.note]
+    return ([_table(heads, rows)] if rows else []) + (["\n".join(notes)] if notes else [])
+
+
+def _score(row: ScoreRow) -> list[tuple[str, ...]]:
+    score, entry = row.score, row.record.point.entry
+    if not score or not row.verdicts:
+        return [(entry, row.record.point.name, *[blank] * 5, str(row.record.status))]
+    task = f"{score.task}, {score.questions} questions, {score.shots}-shot"
+    return [
         (
-            row.record.point.entry,
-            f"{row.score.task}, {row.score.questions} questions, {row.score.shots}-shot",
+            entry,
+            task,
             found.filter,
             f"{found.score:.3f} ± {found.stderr:.3f}",
             blank if found.bar is None else f"{found.bar:g}",
+            str(score.empty),
+            str(score.cut),
             found.answer,
         )
-        for row in scores
         for found in row.verdicts
-        if row.score
     ]
-    heads = ("Server", "Task", "Filter", "Score ± SE", "Bar", "Answer")
-    notes = [f"- {_safe(f'{r.record.point.entry}: {r.note}')}" for r in scores if r.note]
-    return ([_table(heads, rows)] if rows else []) + (["\n".join(notes)] if notes else [])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -88,6 +111,5 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return ``text`` on one line, without the characters that end a cell or start HTML."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
-    return " ".join(escaped.replace("`", "'").split())
+    """Return ``text`` on one line, with every character that Markdown would read made plain."""
+    return " ".join(text.translate(_NEUTRAL).split())

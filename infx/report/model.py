@@ -17,6 +17,7 @@ __all__ = [
     "ArmDetails",
     "AxisRow",
     "Chart",
+    "Exclusion",
     "Gate",
     "Level",
     "Mark",
@@ -57,6 +58,7 @@ class Series:
 
     number: int
     label: str
+    entry: str
     workload: str
 
 
@@ -70,6 +72,17 @@ class PointRow:
     record: PointRecord
     frontiers: frozenset[str]
     runs: int
+
+    @property
+    def name(self) -> str:
+        """The point's name without its entry, which stands once for the group."""
+        point = self.record.point
+        return point.name.removeprefix(f"{point.entry}-")
+
+    @property
+    def warnings(self) -> int:
+        """How many warnings the point carries."""
+        return sum(finding.level == "warning" for finding in self.record.findings)
 
     @property
     def plotted(self) -> bool:
@@ -103,13 +116,24 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
-    """An evaluation point with the verdict on each filter; ``score`` is None when it failed."""
+    """An evaluation point with the verdict on each filter, none unless the point is ``ok``;
+    ``score`` is None when it failed."""
 
     anchor: str
     record: PointRecord
     score: Score | None
     verdicts: tuple[FilterVerdict, ...]
     note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """A rule that left candidates out: the ``code`` of a refusal ("" for a rule of the matrix),
+    its text, and how many candidates it took."""
+
+    code: str
+    text: str
+    candidates: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +178,7 @@ class ReportModel:
     scores: tuple[ScoreRow, ...]
     counts: Mapping[str, int]
     candidates: int
-    excluded_by: Mapping[str, int]
+    excluded_by: tuple[Exclusion, ...]
     left_out: tuple[Candidate, ...]
     left_out_total: int
     plan_findings: tuple[Finding, ...]

@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from infx.report.model import Chart, Mark, ReportModel
+from infx.report.palette import LIGHT, SERIES, shape_of
 from infx.report.scales import scale_for
 
 __all__ = ["write_png"]
-
-COLOURS = (
-    "#0b62a8", "#c2410c", "#0f7a55", "#7a3e9d", "#8a6100", "#b3256b", "#00707b", "#55585c",
-)  # fmt: skip
-"""The light palette of the page, in the order of its series."""
-
-MARKERS = ("o", "s", "^", "D", "H", "v")
 
 
 def write_png(model: ReportModel, path: Path) -> None:
@@ -39,7 +33,7 @@ def write_png(model: ReportModel, path: Path) -> None:
 
 def _draw(panel: Any, chart: Chart) -> None:
     for number, line in chart.frontiers.items():
-        _steps(panel, chart, line, COLOURS[number % len(COLOURS)])
+        _steps(panel, chart, line, _colour(number))
     for mark in chart.marks:
         _mark(panel, mark)
     _axes(panel, chart)
@@ -53,14 +47,14 @@ def _steps(panel: Any, chart: Chart, line: Sequence[Mark], colour: str) -> None:
 
 def _mark(panel: Any, mark: Mark) -> None:
     number = mark.row.series.number
-    colour, shape = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    colour, shape = _colour(number), shape_of(number).marker
     fill = colour if mark.row.valid and mark.row.runs > 1 else "white"
     panel.plot(mark.x, mark.y, shape, color=colour, markerfacecolor=fill, markersize=7)
     if not mark.row.valid:
-        panel.plot(mark.x, mark.y, "x", color="#b3261e", markersize=10)
+        panel.plot(mark.x, mark.y, "x", color=LIGHT["bad"], markersize=10)
     panel.annotate(
         f"c{mark.row.record.point.conc}", (mark.x, mark.y), (6, 5),
-        textcoords="offset points", fontsize=7, color="#5a6068",
+        textcoords="offset points", fontsize=7, color=LIGHT["soft"],
     )  # fmt: skip
 
 
@@ -74,11 +68,15 @@ def _axes(panel: Any, chart: Chart) -> None:
     panel.set_xlabel(f"{chart.view.x_label} ({chart.view.x_unit})", fontsize=9)
     panel.set_ylabel("Total throughput (tok/s/GPU)", fontsize=9)
     panel.tick_params(labelsize=8)
-    panel.grid(color="#eceeef", linewidth=0.8)
+    panel.grid(color=LIGHT["faint"], linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
     if not chart.marks:
         panel.text(0.5, 0.5, "nothing to draw", transform=panel.transAxes, ha="center")
+
+
+def _colour(number: int) -> str:
+    return LIGHT[f"c{number % SERIES}"]
 
 
 def _across(mark: Mark) -> float:
@@ -100,13 +98,19 @@ def _legend(model: ReportModel) -> list[Any]:
 
     shown = [
         Line2D(
-            [], [], linestyle="", marker=MARKERS[series.number % len(MARKERS)],
-            color=COLOURS[series.number % len(COLOURS)], label=series.label,
+            [], [], linestyle="", marker=shape_of(series.number).marker,
+            color=_colour(series.number), label=series.label,
         )
         for series in model.series
     ]  # fmt: skip
-    cross = Line2D([], [], linestyle="", marker="x", color="#b3261e", label="invalid")
+    cross = Line2D([], [], linestyle="", marker="x", color=LIGHT["bad"], label="invalid")
     hollow = Line2D(
-        [], [], linestyle="", marker="o", color="#5a6068", markerfacecolor="white", label="one run"
+        [],
+        [],
+        linestyle="",
+        marker="o",
+        color=LIGHT["soft"],
+        markerfacecolor="white",
+        label="one run",
     )
     return [*shown, hollow, cross]

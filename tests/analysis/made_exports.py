@@ -56,6 +56,25 @@ def closed_loop(conc: int, waves: int, latency_ms: float = 100.0, **parts: Any) 
     ]
 
 
+def ramped(conc: int, requests: int, latency_ms: float, ramp_ms: float) -> list[Any]:
+    """Rows of a client that opens its lanes one after another over ``ramp_ms``."""
+    free = [lane * ramp_ms / conc for lane in range(conc)]
+    rows = []
+    for _ in range(requests):
+        lane = min(range(conc), key=free.__getitem__)
+        rows.append(row(free[lane], latency_ms))
+        free[lane] += latency_ms
+    return rows
+
+
+def write_phases(folder: Path) -> None:
+    """Add what aiperf 0.13.0 leaves for each phase of an export: summaries, no records."""
+    for name in ("warmup", "profiling"):
+        part = folder / "phases" / name
+        part.mkdir(parents=True)
+        (part / "profile_export_aiperf.json").write_text('{"schema_version": "1.4"}')
+
+
 def write_run(
     folder: Path, rows: Sequence[Any], *, conc: int = 2, requests: int | None = -1,
     osl: int = 8, duration_s: float | None = None, cancelled: int | None = 0, **summary: Any,

@@ -13,7 +13,7 @@ from infx.domain.findings import Finding
 from infx.domain.point import FixedLengths
 from infx.domain.record import EngineCounters, PointRecord
 from infx.domain.status import Status
-from tests.analysis.made_exports import BASE_NS, closed_loop, row, shared, write_run
+from tests.analysis.made_exports import BASE_NS, closed_loop, ramped, row, shared, write_run
 from tests.report.sample_runs import LLAMA, MINI, evaluation, point, record, score
 
 EXPORTS = "data/aiperf_exports"
@@ -37,7 +37,11 @@ def test_real_good_runs_are_valid(cell: int) -> None:
         ("fail_half", "errors", "7 of 12 requests failed (58.3 %), limit 5 %"),
         ("dur_cancel", "cancelled-in-flight", "4 of 12 requests were cut in flight (33.3 %)"),
         ("sig_int", "interrupted-run", "after 4 of 200 requests"),
-        ("fail_trunc", "osl-mismatch", "4 of 4 outputs are not 8 tokens long (mean 3)"),
+        (
+            "fail_trunc",
+            "osl-mismatch",
+            "4 of 4 outputs hold less than 50 % of the tokens that the server counted (mean 3",
+        ),
         ("ds_weka_scn", "unsafe-scenario", "unsafe_override"),
     ],
 )
@@ -62,10 +66,19 @@ def test_all_rules_that_fail_are_listed() -> None:
         ({"conc": 4}, ["concurrency-off"]),
         ({"conc": 1}, ["concurrency-off"]),
         ({"conc": 10}, []),  # all sent at once: nothing to judge
+        ({"conc": 11}, ["concurrency-off"]),  # fewer requests than lanes
         ({"osl": 9}, ["osl-mismatch"]),
         ({"completed_request_count": {"avg": 99}}, ["stale-export"]),
-        ({"requests": None, "duration_s": 5.0, "cancelled": None}, ["cancelled-in-flight"]),
-        ({"requests": None, "duration_s": 5.0, "cancelled": 1}, ["cancelled-in-flight"]),
+        ({"requests": None, "duration_s": 0.5, "cancelled": None}, ["cancelled-in-flight"]),
+        ({"requests": None, "duration_s": 0.5, "cancelled": 1}, ["cancelled-in-flight"]),
+        ({"requests": None, "duration_s": 0.55}, []),
+        ({"requests": None, "duration_s": 0.56}, ["window-short"]),
+        ({"requests": 10, "duration_s": 5.0}, []),  # ended by its requests, before its time
+        (
+            {"metadata": {"submission_valid": False, "submission_invalid_reasons": None}},
+            ["unsafe-scenario"],
+        ),
+        ({"metadata": None}, []),
         ({"cancelled": None}, []),
         ({"metadata": {"submission_valid": True}}, []),
     ],
@@ -78,7 +91,7 @@ def test_a_few_errors_or_cuts_are_a_warning(tmp_path: Path) -> None:
     failed = row(2000, 100, error={"type": "TimeoutError"})
     rows = [*closed_loop(2, 20), failed]
     verdict = judge_folder(
-        write_run(tmp_path, rows, requests=None, duration_s=3.0, cancelled=1, conc=2)
+        write_run(tmp_path, rows, requests=None, duration_s=2.0, cancelled=1, conc=2)
     )
     assert str(verdict.status) == "ok"
     levels = [(f.code, f.level) for f in verdict.findings]
@@ -105,7 +118,85 @@ def test_missing_parts(tmp_path: Path) -> None:
     assert judge_folder(folder).status.code == "no-export"
     folder = write_run(tmp_path / "b", closed_loop(2, 5))
     (folder / "profile_export_aiperf.json").write_text('{"was_cancelled": fal')
-    assert judge_folder(folder).status.code in ("truncated-export", "unreadable-export")
+    assert judge_folder(folder).status.code == "truncated-export"
+    (folder / "profile_export_aiperf.json").write_text('{"was_cancelled": 7}')
+    assert judge_folder(folder).status.code == "unreadable-export"
+    (folder / "profile_export_aiperf.json").unlink()
+    assert judge_folder(folder).status.code == "no-export"
+
+
+PROFILING = {"kind": "profiling", "concurrency": 2, "requests": 10}
+SYNTHETIC = {"type": "synthetic", "prompts": {"osl": {"mean": 8}}}
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        None,
+        [],
+        {},
+        {"loadgen": {"concurrency": 2, "request_count": 10}},
+        {"phases": None, "datasets": [SYNTHETIC]},
+        {"phases": PROFILING, "datasets": [SYNTHETIC]},
+        {"phases": {"profiling": PROFILING}, "datasets": [SYNTHETIC]},
+        {"phases": ["profiling"], "datasets": [SYNTHETIC]},
+        {"phases": [PROFILING | {"concurrency": [2, 4]}], "datasets": [SYNTHETIC]},
+        {"phases": [PROFILING, PROFILING], "datasets": [SYNTHETIC]},
+        {"phases": [PROFILING], "datasets": None},
+        {"phases": [PROFILING], "datasets": [{"type": "synthetic", "prompts": {"osl": 8}}]},
+    ],
+)
+def test_an_export_of_another_schema_says_what_is_not_checked(
+    tmp_path: Path, foreign: object
+) -> None:
+    verdict = judge_folder(write_run(tmp_path, closed_loop(2, 5), input_config=foreign))
+    (found,) = verdict.findings
+    assert (found.code, found.level, verdict.status.state) == ("asked-unknown", "warning", "ok")
+    assert "what was asked is unknown" in found.sentence
+    assert "not checked: the number of requests" in found.sentence
+    (tmp_path / "logs/aiperf.log").unlink()
+    verdict = judge_folder(tmp_path)
+    assert verdict.status.code == "cancelled-in-flight"
+    assert "may be timed without aiperf's log" in verdict.status.sentence
+
+
+def test_numbers_of_another_type_are_read(tmp_path: Path) -> None:
+    told = {"phases": [PROFILING | {"concurrency": 2.0}], "datasets": [SYNTHETIC]}
+    assert judge_folder(write_run(tmp_path, closed_loop(2, 5), input_config=told)).findings == ()
+
+
+def test_a_ramp_of_the_client_does_not_fail_a_good_run(tmp_path: Path) -> None:
+    # 64 lanes of 100 ms requests, opened over 150 ms: three waves, a third of it ramp and drain.
+    folder = write_run(tmp_path / "a", ramped(64, 192, 100, ramp_ms=150), conc=64)
+    assert codes(judge_folder(folder)) == []
+    folder = write_run(tmp_path / "b", ramped(40, 192, 100, ramp_ms=150), conc=64)
+    assert codes(judge_folder(folder)) == ["concurrency-off"]
+
+
+def test_fewer_requests_than_lanes_say_so(tmp_path: Path) -> None:
+    verdict = judge_folder(write_run(tmp_path / "a", closed_loop(4, 1), conc=8))
+    assert "4 requests were sent for 8 lanes" in verdict.status.sentence
+    # Requests that were cut were sent.
+    folder = write_run(tmp_path / "b", closed_loop(4, 1), conc=8, cancelled=4)
+    assert "concurrency-off" not in codes(judge_folder(folder))
+
+
+def test_a_cell_without_an_export_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "concurrency_4/logs").mkdir(parents=True)
+    assert str(judge_folder(tmp_path / "concurrency_4").status) == "invalid:no-export"
+
+
+def test_a_client_that_counts_otherwise_is_not_a_mismatch(tmp_path: Path) -> None:
+    rows = closed_loop(2, 5, osl=6, usage_completion_tokens=8)
+    assert codes(judge_folder(write_run(tmp_path, rows))) == []
+
+
+def test_a_few_answers_without_their_text_are_a_warning(tmp_path: Path) -> None:
+    rows = closed_loop(2, 15, usage_completion_tokens=8)
+    rows[3]["metrics"]["output_sequence_length"]["value"] = 3
+    verdict = judge_folder(write_run(tmp_path, rows))
+    assert [(f.code, f.level) for f in verdict.findings] == [("osl-mismatch", "warning")]
+    assert "1 of 30 outputs" in verdict.findings[0].sentence
 
 
 def test_a_missing_metric_and_nan(tmp_path: Path) -> None:
@@ -122,7 +213,7 @@ def test_times_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_limits_are_the_callers(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, closed_loop(2, 5), cancelled=1, duration_s=1.0, requests=None)
+    folder = write_run(tmp_path, closed_loop(2, 5), cancelled=1, duration_s=0.5, requests=None)
     assert judge_folder(folder).status.code == "cancelled-in-flight"
     assert judge_folder(folder, Limits(cancelled_share=0.2)).status.state == "ok"
 
@@ -214,6 +305,22 @@ def test_preemptions(tmp_path: Path) -> None:
     assert judged.status.code == "preemption-storm"
 
 
+def test_the_warm_up_is_among_the_requests_that_were_preempted(tmp_path: Path) -> None:
+    made = ours(tmp_path, counters=steady(preemptions=3))
+    warmed = [row(-500, 100, phase="warmup")] * 5
+    write_run(tmp_path / "job/aiperf", [*warmed, *closed_loop(2, 5)])
+    assert judge(made, tmp_path).status.state == "ok"  # 3 of 15, and 3 of 10 without it
+
+
+@pytest.mark.parametrize(("share", "level"), [(None, ""), (0.5, ""), (0.51, "warning")])
+def test_a_warm_prefix_cache_is_told(tmp_path: Path, share: float | None, level: str) -> None:
+    judged = judge(ours(tmp_path, counters=steady(prefix_cache_hit_share=share)), tmp_path)
+    assert judged.status.state == "ok"
+    told = [f for f in judged.findings if f.code == "prefix-cache-hits"]
+    assert [f.level for f in told] == ([level] if level else [])
+    assert all("chat template" in f.sentence and "51 %" in f.sentence for f in told)
+
+
 @pytest.mark.parametrize(
     ("coverage", "code"), [(0.95, ""), (0.5, "mono-coverage"), (None, "mono-coverage")]
 )
@@ -256,8 +363,40 @@ def test_evaluations(tmp_path: Path) -> None:
     assert judge(scored, tmp_path).status.state == "ok"  # below its bar is a gate, not a fault
 
 
+def test_the_server_of_an_evaluation_is_the_planned_one(tmp_path: Path) -> None:
+    made = scored_evaluation()
+    told = replace(made.provenance, server={"max-num-seqs": 99})
+    judged = judge(replace(made, provenance=told), tmp_path)
+    assert str(judged.status) == "invalid:config-differs"
+    assert "max-num-seqs=99, planned 4" in judged.status.sentence
+
+
+@pytest.mark.parametrize(
+    ("empty", "cut", "found"),
+    [
+        (0, 50, []),
+        (5, 0, [("empty-answers", "warning")]),
+        (6, 0, [("empty-answers", "error")]),
+        (0, 51, [("cut-answers", "warning")]),
+    ],
+)
+def test_answers_that_no_score_tells_of(
+    tmp_path: Path, empty: int, cut: int, found: list[tuple[str, str]]
+) -> None:
+    made = scored_evaluation(empty=empty, cut=cut, max_tokens=256)
+    judged = judge(made, tmp_path)
+    assert [(f.code, f.level) for f in judged.findings] == found
+    assert judged.status.state == ("invalid" if ("empty-answers", "error") in found else "ok")
+
+
+def scored_evaluation(**parts: int) -> PointRecord:
+    made = record(evaluation(LLAMA, 0.9), Status("measured"))
+    found = score(LLAMA, {"strict-match": 0.5}, 100, 0.9, 0.05)
+    return replace(made, score=replace(found, **parts))
+
+
 def test_every_code_of_a_verdict_is_listed_as_invalid() -> None:
-    said = re.compile(r'(?:Finding|_error|MeasurementError)\(\s*"([a-z-]+)"')
+    said = re.compile(r'(?:Finding|error|warning|MeasurementError)\(\s*"([a-z-]+)"')
     folder = Path(__file__).parents[2] / "infx/analysis"
     used = {code for path in folder.glob("*.py") for code in said.findall(path.read_text())}
     assert len(used) > 15

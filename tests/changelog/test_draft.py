@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infx.changelog.draft import draft_entry
+from infx.domain.record import PointRecord
+from infx.domain.status import Status
 from tests.analysis.made_exports import shared
-from tests.report.sample_runs import LLAMA, MINI, sample_plan, sample_records
+from tests.report.sample_runs import LLAMA, MINI, harder_records, sample_plan, sample_records
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -66,7 +68,39 @@ def test_evaluations_alone_say_so() -> None:
 
 def test_nothing_measured_is_said() -> None:
     entry = parsed(draft_entry([], sample_plan(sample_records())))
-    assert any("0 frontier points out of 3 planned, 0 valid" in t for t in entry["description"])
+    assert any(
+        "0 frontier points out of 3 planned, 0 valid, 3 not run" in t for t in entry["description"]
+    )
+
+
+def described(records: list[PointRecord]) -> list[str]:
+    return list(parsed(draft_entry(records, sample_plan(records)))["description"])
+
+
+def test_each_workload_has_its_own_curve_whatever_its_requests() -> None:
+    told = described(harder_records())
+    # One line of 64 in: two of three points, the repeated one counted once; one line of 128 in.
+    assert f"{LLAMA}, 64 in, 32 out: 2 frontier points out of 3 planned, 3 valid" in told
+    assert f"{LLAMA}, 128 in, 256 out: 1 frontier points out of 1 planned, 1 valid" in told
+    heads = [text for text in told if "highest" in text]
+    assert [text.split(" tok/s/GPU")[0].rsplit(" ", 1)[0] for text in heads] == [
+        f"{LLAMA}, 64 in, 32 out: highest throughput",
+        f"{LLAMA}, 64 in, 32 out: highest interactivity",
+        f"{LLAMA}, 128 in, 256 out: highest throughput and interactivity",
+    ]
+
+
+def test_an_evaluation_that_is_not_ok_is_told_with_its_status() -> None:
+    status = Status("invalid", "config-differs", "dtype is bf16")
+    records = [replace(harder_records()[-1], status=status)]
+    (told,) = [text for text in described(records) if "gsm_mini" in text]
+    assert told == f"{LLAMA}: gsm_mini, 5-shot: not judged, invalid:config-differs dtype is bf16"
+
+
+def test_an_evaluation_that_did_not_run_is_told() -> None:
+    records = harder_records()
+    entry = parsed(draft_entry(records[:-1], sample_plan(records)))
+    assert f"{LLAMA}: gsm_mini, 5-shot: not run" in entry["description"]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import Axes
@@ -110,7 +111,7 @@ def point(entry: str, conc: int, max_num_seqs: int, *, queueing: bool = False) -
     return Point(
         point_id=content_id([server.identity(), conc, workload]),
         curve_id=content_id([entry]), series_id=content_id([entry, "series"]),
-        entry=entry, name=f"{server.framework}-c{conc}-s{max_num_seqs}",
+        entry=entry, name=f"{entry}-c{conc}-mns{max_num_seqs}",
         mode="throughput", conc=conc, queueing=queueing, arm=server, workload=workload,
         expressions={"max-num-seqs": "2*conc"},
     )  # fmt: skip
@@ -122,12 +123,12 @@ def evaluation(entry: str, bar: float) -> Point:
     return Point(
         point_id=content_id([server.identity(), workload]),
         curve_id=content_id([entry, "eval"]), series_id=content_id([entry, "eval series"]),
-        entry=entry, name=f"{server.framework}-gsm_mini",
+        entry=entry, name=f"{entry}-eval-gsm_mini",
         mode="evaluation", conc=4, queueing=False, arm=server, workload=workload,
     )  # fmt: skip
 
 
-def record(of: Point, status: Status = OK, **parts: object) -> PointRecord:
+def record(of: Point, status: Status = OK, **parts: Any) -> PointRecord:
     argv = ("python", "-m", "infx.engine", "--port", "8123", "--max-num-seqs",
             str(of.arm.axes.max_num_seqs), "--model", of.arm.model.name)  # fmt: skip
     client = ("aiperf", "profile", "-m", of.arm.model.name, "--concurrency", str(of.conc),
@@ -158,8 +159,11 @@ def score(entry: str, shares: dict[str, float], questions: int, bar: float, stde
     )  # fmt: skip
 
 
-def counters(length: float = 2.7793) -> EngineCounters:
-    return EngineCounters(acceptance_length=length, verify_steps=4100, preemptions=0)
+def counters(length: float = 2.7793, **parts: Any) -> EngineCounters:
+    made = EngineCounters(
+        acceptance_length=length, verify_steps=4100, preemptions=0, prefix_cache_hit_share=0.31
+    )
+    return replace(made, **parts)
 
 
 def sample_records() -> list[PointRecord]:
@@ -245,3 +249,36 @@ def sample_plan(records: list[PointRecord]) -> Plan:
         cost=Cost(jobs=len(jobs), points=len(points), wall_s=290.0, gpu_hours=0.0),
         excluded_by={"mono-not-built": 2, "more than the cores can hold": 1},
     )  # fmt: skip
+
+
+def empty_plan() -> Plan:
+    """A plan of nothing, for records that are judged by themselves."""
+    return Plan(
+        inputs={}, candidates=0, counts={}, ledger=(), points=(), jobs=(),
+        cost=Cost(jobs=0, points=0, wall_s=0.0, gpu_hours=0.0),
+    )  # fmt: skip
+
+
+def harder_records() -> list[PointRecord]:
+    """A curve with what a quickstart lacks: a repeated point, a dominated one with another number
+    of requests, one point that is both ends of its line, and scores with and without a bar."""
+    first, second = point(LLAMA, 1, 1), point(LLAMA, 2, 2)
+    fewer = replace(
+        point(LLAMA, 2, 3), workload=FixedLengths(isl=64, osl=32, requests=6, warmup_requests=2)
+    )
+    longer = replace(
+        point(LLAMA, 1, 4), workload=FixedLengths(isl=128, osl=256, requests=10), name="long"
+    )
+    half = FilterScore(score=0.5, stderr=0.06, bar=None)
+    mixed = Score(
+        task="gsm_mini", questions=64, limit=64, shots=5, questions_hash="q", empty=2, cut=40,
+        max_tokens=256, filters={"robust": half, "strict-match": replace(half, bar=0.2)},
+    )  # fmt: skip
+    return [
+        record(first, measurement=measurement(1, 10.0, 100.0)),
+        record(first, measurement=measurement(1, 11.0, 110.0)),
+        record(second, measurement=measurement(2, 20.0, 150.0)),
+        record(fewer, measurement=measurement(2, 30.0, 300.0)),
+        record(longer, measurement=measurement(1, 10.0, 400.0)),
+        record(evaluation(LLAMA, 0.2), score=mixed),
+    ]

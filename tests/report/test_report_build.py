@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from infx.domain.findings import Finding
 from infx.domain.point import FixedLengths
 from infx.domain.status import CANCELLED, Status
 from infx.report.build import LEFT_OUT_SHOWN, build
@@ -10,7 +13,10 @@ from tests.report.sample_runs import (
     FACTS,
     LLAMA,
     MINI,
+    counters,
+    empty_plan,
     evaluation,
+    harder_records,
     measurement,
     point,
     record,
@@ -35,7 +41,8 @@ def test_the_verdict_counts_every_point() -> None:
     assert model.verdict.startswith(
         "6 of 8 throughput points valid (1 invalid, 1 failed), 6 on a frontier."
     )
-    assert "5 at or above the bar, 1 not decided" in model.verdict
+    assert "2 at or above the bar, 1 not decided" in model.verdict
+    assert "3 without a bar" in model.verdict  # of a bar of 0
     reasons = " ".join(gate(model, "Points").items)
     assert "invalid:acceptance-off realised acceptance length 2.4100" in reasons
     assert "failed:server-died" in reasons
@@ -145,11 +152,174 @@ def test_a_score_below_its_bar_fails_the_report() -> None:
     assert "below the bar of 0.9" in gate(model, "Accuracy").items[0]
 
 
-def test_a_random_model_scores_zero_and_the_report_says_so() -> None:
+def test_random_weights_are_said_whatever_they_score() -> None:
     mini = next(row for row in sample().scores if row.record.point.entry == MINI)
-    assert "a random model scores 0" in mini.note
+    assert "the weights are random (random:0), so right answers are luck" in mini.note
+    lucky = score(MINI, {"robust": 0.25}, 64, 0.1, 0.05)
+    (row,) = build([record(evaluation(MINI, 0.1), score=lucky)], empty_plan(), FACTS).scores
+    assert "right answers are luck" in row.note
     llama = next(row for row in sample().scores if row.record.point.entry == LLAMA)
     assert "random" not in llama.note
+
+
+def test_an_evaluation_that_is_not_ok_is_a_case_and_not_a_pass() -> None:
+    good = record(evaluation(LLAMA, 0.2), score=score(LLAMA, {"robust": 0.9}, 64, 0.2, 0.04))
+    assert gate(build([good], empty_plan(), FACTS), "Accuracy").level == "good"
+    status = Status("invalid", "config-differs", "dtype is bf16, planned fp32")
+    model = build([replace(good, status=status)], empty_plan(), FACTS)
+    told = gate(model, "Accuracy")
+    assert told.level == "attention"
+    assert "1 evaluation without a valid score" in told.sentence
+    assert told.items == (f"{good.point.label}: invalid:config-differs {status.sentence}",)
+    assert model.scores[0].verdicts == ()
+    assert model.scores[0].note == status.sentence
+
+
+def test_without_a_bar_nothing_is_judged() -> None:
+    found = score(LLAMA, {"robust": 0.9, "strict-match": 0.8}, 64, 0.0, 0.04)
+    told = gate(
+        build([record(evaluation(LLAMA, 0.0), score=found)], empty_plan(), FACTS), "Accuracy"
+    )
+    assert told.level == "note"
+    assert "no bar: nothing was judged" in told.sentence
+
+
+def test_one_right_answer_of_one_decides_nothing() -> None:
+    found = score(LLAMA, {"robust": 1.0}, 1, 0.9, 0.0)
+    told = gate(
+        build([record(evaluation(LLAMA, 0.9), score=found)], empty_plan(), FACTS), "Accuracy"
+    )
+    assert told.level == "attention"
+    assert "1 not decided" in told.sentence
+
+
+def test_the_headline_counts_all_that_was_planned() -> None:
+    records = sample_records()
+    model = build(records[:3], sample_plan(records), FACTS)
+    assert model.verdict.startswith("3 of 8 throughput points valid (5 not run), 3 on a frontier.")
+    model = build(records[7:8], sample_plan(records), FACTS)
+    assert model.verdict.startswith("No valid throughput point: 7 not run, 1 failed:server-died.")
+
+
+def test_the_headline_counts_a_repeated_point_once() -> None:
+    records = harder_records()
+    model = build(records, sample_plan(records), FACTS)
+    assert model.verdict.startswith("4 of 4 throughput points valid, 3 on a frontier.")
+    broken = replace(records[0], status=Status("invalid", "errors", "too many"))
+    model = build([broken, *records[1:]], sample_plan(records), FACTS)
+    assert model.verdict.startswith("4 of 4 throughput points valid")
+    assert any("invalid:errors" in case for case in gate(model, "Points").items)
+
+
+def test_evaluations_alone_are_not_a_failure() -> None:
+    records = [r for r in sample_records() if r.point.mode == "evaluation"]
+    model = build(records, sample_plan(records), FACTS)
+    assert model.verdict.startswith("No throughput point was planned. Of 6 accuracy filters")
+    assert gate(model, "Points").level == "note"
+
+
+def test_acceptance_is_counted_over_all_measured_points() -> None:
+    told = gate(sample(), "Acceptance")
+    assert told.level == "attention"
+    assert "realised on 3 of 4 measured points" in told.sentence
+    assert "limit ±1 % at 4100 steps (1 % of it)" in told.sentence
+    # Another fault decides the status, and the finding is still counted.
+    records = sample_records()
+    worse = replace(records[6], status=Status("invalid", "errors", "too many"))
+    told = gate(build([*records[:6], worse], sample_plan(records), FACTS), "Acceptance")
+    assert "realised on 3 of 4 measured points" in told.sentence
+    assert len(told.items) == 1
+
+
+def test_acceptance_prints_its_widest_limit_and_the_steps() -> None:
+    few = replace(sample_records()[3], counters=counters(2.753, verify_steps=81))
+    told = gate(build([few], empty_plan(), FACTS), "Acceptance")
+    assert told.level == "good"
+    assert "at most 0.971 % off; limit ±6.6 % at 81 steps (4σ of the law)." in told.sentence
+
+
+def test_an_engine_that_tells_no_acceptance_counts_as_off() -> None:
+    text = "the engine does not tell its acceptance length, asked 2.78"
+    silent = replace(
+        sample_records()[3], counters=None, status=Status("invalid", "acceptance-off", text),
+        findings=(Finding("acceptance-off", "error", text),),
+    )  # fmt: skip
+    told = gate(build([silent], empty_plan(), FACTS), "Acceptance")
+    assert "realised on 0 of 1 measured point" in told.sentence
+
+
+def test_few_requests_behind_a_p90_are_noted() -> None:
+    assert gate(sample(), "Samples").level == "good"
+    one = measurement(1, 10.0, 10.0)
+    few = replace(one, requests=replace(one.requests, ok=9))
+    records = [record(point(LLAMA, 1, 1), measurement=few), sample_records()[1]]
+    told = gate(build(records, empty_plan(), FACTS), "Samples")
+    assert told.level == "note"
+    assert "1 of 2 valid points with fewer than 10 requests" in told.sentence
+    assert "least 9" in told.sentence
+    assert told.items == (f"{records[0].point.label}: 9 requests",)
+
+
+def test_warnings_of_results_that_count_are_listed() -> None:
+    assert "Warnings" not in [gate.name for gate in sample().gates]
+    hits = Finding("prefix-cache-hits", "warning", "56 % of the input")
+    records = [replace(sample_records()[0], findings=(hits,))]
+    model = build(records, empty_plan(), FACTS)
+    assert gate(model, "Warnings").level == "note"
+    assert "prefix-cache-hits 56 % of the input" in gate(model, "Warnings").items[0]
+    assert model.rows[0].warnings == 1
+
+
+def test_a_dominated_point_with_other_requests_is_of_the_same_line() -> None:
+    model = build(harder_records(), empty_plan(), FACTS)
+    assert len(model.series) == 2
+    assert [bool(row.frontiers) for row in model.rows] == [True, False, True, False, True]
+
+
+def test_names_do_not_repeat_their_entry() -> None:
+    assert [row.name for row in sample().rows][:3] == ["c1-mns1", "c2-mns2", "c4-mns4"]
+    assert build(harder_records(), empty_plan(), FACTS).rows[4].name == "long"
+
+
+def test_an_axis_that_differs_is_marked_by_its_name() -> None:
+    told = replace(sample_records()[0].provenance, server={"max-num-seqs": 9, "k": 0})
+    text = "the server runs threads=1, planned k=9 block-size= max-num-batched-tokens=3"
+    found = (Finding("config-differs", "error", text),)
+    (arm,) = build(
+        [replace(sample_records()[0], provenance=told, findings=found)], empty_plan(), FACTS
+    ).arms
+    assert [axis.name for axis in arm.axes if axis.differs] == ["max-num-seqs"]
+
+
+@pytest.mark.parametrize(
+    ("excluded_by", "told"),
+    [
+        ({"mono-not-built": 2}, [("mono-not-built", "this build has no mono kernels", 2)]),
+        (
+            {"mono-not-built: no kernels for fp32": 1, "mono-not-built: no kernels for K=5": 7},
+            [
+                ("mono-not-built", "no kernels for fp32", 1),
+                ("mono-not-built", "no kernels for K=5", 7),
+            ],
+        ),
+        ({"tp-heads": 3}, [("tp-heads", "tp does not divide the attention heads", 3)]),
+        ({"conc > 4: too many": 5}, [("", "conc > 4: too many", 5)]),
+    ],
+)  # fmt: skip
+def test_what_left_candidates_out_is_told_by_its_text(
+    excluded_by: dict[str, int], told: list[tuple[str, str, int]]
+) -> None:
+    plan = replace(sample_plan(sample_records()), excluded_by=excluded_by)
+    rows = build([], plan, FACTS).excluded_by
+    assert [(row.code, row.text, row.candidates) for row in rows] == told
+
+
+def test_the_reason_of_an_exclude_rule_stands_beside_it() -> None:
+    plan = sample_plan(sample_records())
+    ruled = replace(plan.ledger[-2], rule="conc > 4", sentence="more than the cores hold")
+    plan = replace(plan, ledger=(*plan.ledger, ruled), excluded_by={"conc > 4": 1})
+    (row,) = build([], plan, FACTS).excluded_by
+    assert (row.code, row.text) == ("", "conc > 4: more than the cores hold")
 
 
 def test_a_ledger_that_does_not_add_up_is_seen() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from infx.report.build import build
 from infx.report.figures import command, figure, plain
+from infx.report.palette import SHAPES
 from infx.report.png import write_png
 from infx.report.scales import scale_for
-from infx.report.svg import SHAPES, chart_svg, shape_path
+from infx.report.svg import NARROW, chart_svg, shape_path
 from tests.report.sample_runs import FACTS, sample_plan, sample_records
 
 positive = st.floats(1e-3, 1e6)
@@ -33,11 +34,37 @@ def test_every_point_with_figures_is_drawn_in_every_view() -> None:
         assert all((a.get("href") or "").startswith("#row-") for a in marks)
 
 
+def test_small_screens_have_a_chart_of_their_own() -> None:
+    records = sample_records()
+    model = build(records, sample_plan(records), FACTS)
+    for chart in model.charts:
+        svg = ET.fromstring(chart_svg(chart, NARROW))
+        assert (svg.get("class"), svg.get("viewBox")) == ("narrow", "0 0 480 400")
+        assert len(list(svg.iter("a"))) == 7
+        assert not list(svg.iter("title"))  # the wide chart has them
+        inside = [float(str(text.get("x"))) for text in svg.iter("text") if text.get("x")]
+        assert all(0 <= x <= 480 for x in inside)
+
+
+@given(st.lists(st.integers(-5, 40), max_size=12))
+def test_a_compressed_list_can_be_read_back(items: list[int]) -> None:
+    read: list[int] = []
+    for part in [] if not items else plain(items).split(", "):
+        found = re.fullmatch(r"(-?\d+)–(-?\d+)(?: step (\d+))?", part)
+        if found:
+            first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+            read += range(first, last + 1, step)
+        else:
+            read.append(int(part))
+    assert read == items
+
+
 def test_a_mark_tells_its_story_without_scripts() -> None:
     titles = [title.text or "" for title in charts()[0].iter("title")]
     crossed = next(title for title in titles if "invalid" in title)
     assert "acceptance-off" in crossed
     assert "realised acceptance length 2.4100" in crossed
+    assert "over 40 requests" in crossed
     assert sum("on the frontier" in title for title in titles) == 6
 
 
@@ -80,6 +107,11 @@ def test_figures(value: float | None, text: str) -> None:
 def test_axis_values() -> None:
     assert plain((1, 2, 3, 4)) == "1–4"
     assert plain((1, 2, 4)) == "1, 2, 4"
+    assert plain((4, 8, 12, 16, 20, 24, 28, 32)) == "4–32 step 4"
+    assert plain((1, 2, 4, *range(8, 513, 8))) == "1, 2, 4, 8–512 step 8"
+    assert plain((8, 4, 2, 0)) == "8, 4, 2, 0"
+    assert plain((2, 2, 2, 2)) == "2, 2, 2, 2"
+    assert plain(("a", "b", "c")) == "a, b, c"
     assert plain(()) == "–"
     assert plain(True) == "yes"
 

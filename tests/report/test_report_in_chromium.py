@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from infx.domain.record import PointRecord
 from infx.report.build import build
 from infx.report.html import write_html
 from tests.report.chromium import Page, page
@@ -15,7 +18,8 @@ from tests.report.sample_runs import FACTS, sample_plan, sample_records
 pytestmark = pytest.mark.slow
 
 SHOWN = "[...document.querySelectorAll('.view')].filter(v => v.offsetParent).map(v => v.id)"
-CONCS = "[...document.querySelectorAll('.sortable tbody tr')].map(r => r.cells[2].dataset.v)"
+ROWS = "document.querySelectorAll('.sortable tbody tr[data-point]')"
+CONCS = f"[...{ROWS}].map(r => [r.parentElement.rows[0].textContent, r.cells[2].dataset.v])"
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +71,16 @@ def test_the_table_sorts_both_ways(tab: Page) -> None:
     before = tab.run(CONCS)
     head = "document.querySelectorAll('.sortable th button')[2]"
     tab.run(f"{head}.click()")
-    assert [int(c) for c in tab.run(CONCS)] == sorted(int(c) for c in before)
+    groups = list(dict.fromkeys(group for group, _ in before))
+    assert len(groups) == 2
+
+    def ordered(sign: int) -> list[list[str]]:
+        return sorted(before, key=lambda row: (groups.index(row[0]), sign * int(row[1])))
+
+    assert tab.run(CONCS) == ordered(1)
     tab.run(f"{head}.focus()")
     tab.press("Enter")
-    assert [int(c) for c in tab.run(CONCS)] == sorted((int(c) for c in before), reverse=True)
+    assert tab.run(CONCS) == ordered(-1)
     assert tab.run(f"{head}.parentElement.getAttribute('aria-sort')") == "descending"
 
 
@@ -113,6 +123,81 @@ def test_text_can_be_read_in_both_schemes(tab: Page, report: Path, scheme: str) 
     tab.open(report)
     assert tab.run(CONTRAST) == []
 
+
+def test_the_points_fit_a_laptop(tab: Page, tmp_path: Path) -> None:
+    records = [busy(record) for record in sample_records()]
+    write_html(build(records, sample_plan(records), FACTS), tmp_path / "busy.html")
+    with sized(tab, 1280):
+        tab.open(tmp_path / "busy.html")
+        box = "document.querySelector('#points .scroll')"
+        assert tab.run(f"[{box}.scrollWidth, {box}.clientWidth]") == [1230, 1230]
+
+
+def busy(record: PointRecord) -> PointRecord:
+    """The figures of a large machine: five digits, a long capture list, a long name."""
+    axes = replace(
+        record.point.arm.axes, max_num_seqs=512, capture_sizes=(1, 2, 4, *range(8, 513, 8))
+    )
+    point = replace(
+        record.point, name=f"{record.point.entry}-c512-tp8-mono-off-mns512", conc=512,
+        arm=replace(record.point.arm, axes=axes),
+    )  # fmt: skip
+    seen = record.measurement
+    if not seen:
+        return replace(record, point=point)
+    wide = replace(
+        seen, tput_tok_s_gpu=12345.6, output_tput_tok_s_gpu=11234.5,
+        requests=replace(seen.requests, ok=5120, errors=12),
+        ttft_ms=replace(seen.ttft_ms, p90=12345.6, p50=11234.5),
+    )  # fmt: skip
+    return replace(record, point=point, measurement=wide)
+
+
+@contextmanager
+def sized(tab: Page, width: int) -> Iterator[None]:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    tab.call("Emulation.setDeviceMetricsOverride", **size)
+    yield
+    tab.call("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_the_chart_can_be_read(tab: Page, report: Path, width: int) -> None:
+    with sized(tab, width):
+        tab.open(report)
+        assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+        texts = tab.run(DRAWN)
+        assert len(texts) > 20
+        assert [t for t in texts if t["px"] < 10] == []
+        assert [t for t in texts if t["out"]] == []
+
+
+def test_a_mark_of_the_small_chart_shows_its_card_too(tab: Page, report: Path) -> None:
+    with sized(tab, 500):
+        tab.open(report)
+        tab.run("document.querySelector('#view-e2e-interactivity svg.narrow a.mark').focus()")
+        assert "tok/s/GPU" in tab.run("document.getElementById('card').textContent")
+        assert "tok/s/GPU" in tab.run("document.activeElement.getAttribute('aria-label')")
+
+
+def test_print_shows_every_view_and_no_scroll_box(tab: Page, report: Path) -> None:
+    with sized(tab, 1047):  # A4 on its side, between the margins that the style sheet asks for
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        tab.open(report)
+        assert len(tab.run(SHOWN)) == 3
+        shown = "[...document.querySelectorAll('.view svg')].filter(e => e.clientWidth)"
+        assert tab.run(f"{shown}.map(e => e.getAttribute('class'))") == ["wide"] * 3
+        assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+        tab.call("Emulation.setEmulatedMedia", media="")
+
+
+DRAWN = """[...document.querySelectorAll('.view svg text')].map(e => {
+  const box = e.getBoundingClientRect(), frame = e.ownerSVGElement.getBoundingClientRect();
+  const scale = frame.width / e.ownerSVGElement.viewBox.baseVal.width;
+  return { text: e.textContent, px: parseFloat(getComputedStyle(e).fontSize) * scale,
+    shown: box.width > 0, out: box.left < frame.left - 1 || box.right > frame.right + 1 ||
+      box.top < frame.top - 1 || box.bottom > frame.bottom + 1 };
+}).filter(t => t.shown)"""
 
 CONTRAST = """(() => {
   const light = (css) => {

@@ -1,20 +1,26 @@
 from __future__ import annotations
 
+import html as html_module
+import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+import infx.report.build as report
 from infx.domain.findings import Finding, Where
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.report.build import build
 from infx.report.html import html
 from infx.report.markdown import markdown
-from tests.report.sample_runs import FACTS, sample_plan, sample_records
+from infx.report.palette import DARK, LIGHT
+from tests.report.sample_runs import FACTS, empty_plan, harder_records, sample_plan, sample_records
 
 EVIL = "<script>alert('x')</script>\"'&|`\n"
+MARKUP = "[a](http://x) ![b](y) *c* _d_ **e** `f` <g> @team | ~ \\\\ > h"
 
 
 class Elements(HTMLParser):
@@ -81,7 +87,7 @@ def test_text_from_records_cannot_become_markup() -> None:
         ledger=tuple(
             replace(c, rule=EVIL, sentence=EVIL, values={EVIL: EVIL}) for c in plan.ledger
         ),
-        excluded_by={EVIL: 3},
+        excluded_by={EVIL: 3, f"mono-not-built: {EVIL}": 1},
         findings=(Finding("mono-serves", "info", EVIL),),
     )
     text = html(build(records, evil_plan, replace(FACTS, run_id=EVIL, command=EVIL)))
@@ -97,7 +103,7 @@ def test_says_what_a_reviewer_needs() -> None:
         "aiperf profile",
         "python -m infx.engine",
         "questions only",
-        "a random model scores 0",
+        "right answers are luck",
         "mono-not-built",
         "configs/quickstart.yaml:41:9",
         "4100 steps",
@@ -115,7 +121,7 @@ def test_an_empty_report_explains_itself() -> None:
 
 def test_a_large_run_stays_small() -> None:
     text = page(sample_records()[:6] * 84)
-    assert len(text.encode()) < 504 * 2600
+    assert len(text.encode()) < 504 * 3300  # three views of it, each for two widths of screen
 
 
 @pytest.mark.parametrize("records", [sample_records(), [], evil_records()])
@@ -130,3 +136,71 @@ def test_markdown_tables_keep_their_shape(records: list[PointRecord]) -> None:
             assert len(set(widths)) == 1
             widths = []
     assert text.endswith("\n")
+
+
+def marked_records() -> list[PointRecord]:
+    status = Status("invalid", "errors", MARKUP)
+    return [
+        replace(record, status=status, point=replace(record.point, entry=MARKUP, name=MARKUP))
+        for record in sample_records()
+    ]
+
+
+def test_markdown_from_outside_is_plain_text() -> None:
+    records = marked_records()
+    facts = replace(FACTS, run_id=MARKUP)
+    text = markdown(build(records, sample_plan(records), facts))
+    assert "(http://x)" in text
+    for line in text.splitlines():
+        outside = line.removeprefix("- ").removeprefix("### ").replace("| --- ", "").strip("|")
+        outside = "".join(cell for cell in outside.split(" | "))
+        assert re.findall(r"(?<!\\)[\[\]!*_`<>@|]", re.sub(r"\\\\", "", outside)) == []
+
+
+def test_markdown_reads_back_as_it_was_written() -> None:
+    records = marked_records()
+    text = markdown(build(records, sample_plan(records), FACTS))
+    plain = re.sub(r"\\([\\\[\]!*_`])", r"\1", text)
+    read = html_module.unescape(plain).replace("\u200b", "")
+    assert MARKUP in read
+
+
+def test_markdown_shows_what_stands_behind_a_score_and_a_tail() -> None:
+    text = markdown(build(harder_records(), empty_plan(), FACTS))
+    assert "| Empty | Cut | Answer |" in text
+    assert "| 2 | 40 | no-bar |" in text
+    assert re.search(r"\| Point \| conc \| Requests \|", text)
+
+
+def test_the_page_shows_empty_cut_and_prefix_hits() -> None:
+    records = [*harder_records(), sample_records()[3]]
+    text = html(build(records, sample_plan(records), FACTS))
+    for words in ("Prefix hits", "31.0 %", "40 <small>at 256</small>", ">Empty<", ">Cut<"):
+        assert words in text
+
+
+def test_an_invalid_evaluation_stands_in_the_table_with_its_status() -> None:
+    status = Status("invalid", "config-differs", "dtype is bf16")
+    records = [replace(harder_records()[-1], status=status)]
+    text = html(build(records, sample_plan(records), FACTS))
+    assert "gsm_mini: not judged" in text
+    assert "at or above" not in text
+    assert "invalid:config-differs" in markdown(build(records, sample_plan(records), FACTS))
+
+
+def test_boxes_that_scroll_are_reached_by_keyboard_and_named() -> None:
+    boxes = [a for _, a in Elements(page()).tags if a.get("class") == "scroll"]
+    assert len(boxes) == 3
+    assert all(a.get("tabindex") == "0" and a.get("role") == "region" for a in boxes)
+    assert len({a.get("aria-label") for a in boxes}) == 3
+    tables = [tag for tag, _ in Elements(page()).tags if tag in ("table", "caption")]
+    assert tables.count("table") == tables.count("caption")
+
+
+def test_colours_stand_in_one_table() -> None:
+    folder = Path(report.__file__).parent
+    files = [p for p in folder.rglob("*") if p.suffix in (".py", ".css", ".j2", ".js")]
+    colour = re.compile(r"#[0-9a-fA-F]{6}\b")
+    assert [p.name for p in files if colour.search(p.read_text())] == ["palette.py"]
+    text = page()
+    assert all(f"--{name}: {value};" in text for name, value in {**LIGHT, **DARK}.items())

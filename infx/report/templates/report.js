@@ -41,11 +41,13 @@
   const light = (point, on) => {
     for (const part of all("[data-point='" + point + "']")) part.classList.toggle("on", on);
   };
+  const texts = {};
+  const key = (mark) => mark.closest("figure").id + mark.dataset.point;
   for (const mark of all("a.mark")) {
     const title = mark.querySelector("title");
-    mark.dataset.card = title.textContent;
-    mark.setAttribute("aria-label", title.textContent.replaceAll("\n", ", "));
-    title.remove();
+    if (title) { texts[key(mark)] = title.textContent; title.remove(); }
+    mark.dataset.card = texts[key(mark)];
+    mark.setAttribute("aria-label", mark.dataset.card.replaceAll("\n", ", "));
     for (const name of ["mouseenter", "focus"]) {
       mark.addEventListener(name, () => { show(mark); light(mark.dataset.point, true); });
     }
@@ -68,9 +70,11 @@
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const rows = all("tbody tr", table);
-      rows.sort((a, b) => compare(order(a.cells[column]), order(b.cells[column])) * (down ? -1 : 1));
-      table.tBodies[0].append(...rows);
+      for (const group of table.tBodies) {
+        const rows = all("tr[data-point]", group);
+        rows.sort((a, b) => compare(order(a.cells[column]), order(b.cells[column])) * (down ? -1 : 1));
+        group.append(...rows);
+      }
     }));
   }
 

@@ -1,0 +1,63 @@
+"""Curves: which points stand on one line, and which of them are on its frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infx.analysis.pareto import View, view_frontier
+from infx.domain.point import FixedLengths, Point
+from infx.domain.record import PointRecord
+
+__all__ = ["Line", "line_frontiers", "line_of", "lines_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What points of one curve share: other lengths answer other questions. The number of requests
+    does not: it follows the concurrency."""
+
+    entry: str
+    isl: int
+    osl: int
+
+    @property
+    def workload(self) -> str:
+        """Return ``64 in, 32 out`` (tokens)."""
+        return f"{self.isl} in, {self.osl} out"
+
+
+def line_of(point: Point) -> Line:
+    """Return the line of a throughput point."""
+    workload = point.workload
+    assert isinstance(workload, FixedLengths)
+    return Line(entry=point.entry, isl=workload.isl, osl=workload.osl)
+
+
+def lines_of(points: Iterable[Point]) -> list[Line]:
+    """Return the lines of the throughput points among ``points``, each once, in their order."""
+    return list(dict.fromkeys(line_of(p) for p in points if p.mode == "throughput"))
+
+
+def line_frontiers(
+    records: Sequence[PointRecord], views: Sequence[View]
+) -> Mapping[int, frozenset[str]]:
+    """Return, for each index of a record on a frontier of its own line, the keys of those views.
+
+    Only throughput points that are ``ok`` compete.
+    """
+    on: dict[int, set[str]] = {}
+    for members in _members(records).values():
+        measured = [m for index in members if (m := records[index].measurement)]
+        for view in views:
+            for position in view_frontier(measured, view):
+                on.setdefault(members[position], set()).add(view.key)
+    return {index: frozenset(keys) for index, keys in on.items()}
+
+
+def _members(records: Sequence[PointRecord]) -> dict[Line, list[int]]:
+    lines: dict[Line, list[int]] = {}
+    for index, record in enumerate(records):
+        if record.point.mode == "throughput" and record.measurement and record.status.state == "ok":
+            lines.setdefault(line_of(record.point), []).append(index)
+    return lines

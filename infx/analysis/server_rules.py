@@ -1,0 +1,80 @@
+"""The rules about the server that was measured, one function each: what its own counters and its
+own configuration say against the plan. Only points of ours have them."""
+
+from __future__ import annotations
+
+from infx.analysis.acceptance import tolerance
+from infx.analysis.configuration import differences
+from infx.analysis.evidence import Evidence, Findings, error, percent, warning
+from infx.analysis.measurements import account
+from infx.domain.axes import kebab
+from infx.domain.record import EngineCounters, PointRecord
+
+__all__ = [
+    "acceptance_off",
+    "config_differs",
+    "mono_coverage",
+    "preemption_storm",
+    "prefix_cache_hits",
+]
+
+
+def acceptance_off(evidence: Evidence) -> Findings:
+    """Synthetic acceptance must be realised, within chance: ±max(1 %, 4σ of the law's mean)."""
+    record = evidence.record
+    if record is None or record.point.arm.acceptance.mode != "synthetic":
+        return
+    asked, counters = record.point.arm.acceptance, record.counters or EngineCounters()
+    seen, limit = (
+        counters.acceptance_length,
+        tolerance(asked, counters.verify_steps, evidence.limits),
+    )
+    if asked.length is None or seen is None or limit is None:
+        text = f"the engine does not tell its acceptance length, asked {asked.length}"
+        yield error("acceptance-off", text)
+        return
+    if not abs(seen - asked.length) <= limit.slack:
+        text = f"realised acceptance length {seen:.4f}, asked {asked.length} ±{limit.slack:.4f}"
+        yield error("acceptance-off", f"{text} ({limit})")
+
+
+def mono_coverage(evidence: Evidence) -> Findings:
+    """A point that claims mono must have been served by it."""
+    record = evidence.record
+    if record is None or record.point.arm.axes.mono != "on":
+        return
+    coverage = record.counters.mono_coverage if record.counters else None
+    if coverage is None or coverage < evidence.limits.mono_coverage:
+        told = "an unknown share" if coverage is None else percent(coverage)
+        text = f"mono served {told} of its eligible steps, at least"
+        yield error("mono-coverage", f"{text} {percent(evidence.limits.mono_coverage)}")
+
+
+def preemption_storm(evidence: Evidence) -> Findings:
+    """Requests that are thrown out and prefilled again measure the cache, not the server.
+
+    The engine counted during the warm-up too, so its requests are among those divided by.
+    """
+    record, seen = evidence.record, account(evidence.export)
+    preemptions = (record.counters.preemptions if record and record.counters else 0) or 0
+    done, limit = seen.ok + seen.errors + seen.warmup, evidence.limits.preemptions_a_request
+    if preemptions > limit * done:
+        text = f"{preemptions} preemptions over {done} requests"
+        yield error("preemption-storm", f"{text} (warm-up included), limit {limit:g} a request")
+
+
+def prefix_cache_hits(evidence: Evidence) -> Findings:
+    """Random prompts share nothing but their chat template: more means that input was repeated."""
+    record, limit = evidence.record, evidence.limits.prefix_hit_share
+    share = record.counters.prefix_cache_hit_share if record and record.counters else None
+    if share is not None and share > limit:
+        text = f"{percent(share)} of the input tokens were found in the prefix cache, limit"
+        told = "nothing is subtracted: a chat template that the prompts share counts"
+        yield warning("prefix-cache-hits", f"{text} {percent(limit)}; {told}")
+
+
+def config_differs(record: PointRecord) -> Findings:
+    """What the running server reports is what the plan asked, axis by axis, where both speak."""
+    for found in differences(record):
+        text = f"the server runs {kebab(found.axis)}={found.running}, planned {found.planned}"
+        yield error("config-differs", text)
