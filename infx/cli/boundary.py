@@ -24,6 +24,7 @@ def run(command: Callable[[], Any], *, as_json: bool) -> int:
 
     With INFX_DEBUG=1 a traceback is printed for every error.
     """
+    _open_streams()
     try:
         code = _run(command, as_json)
         sys.stdout.flush()
@@ -32,6 +33,18 @@ def run(command: Callable[[], Any], *, as_json: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _open_streams() -> None:
+    """Give /dev/null to standard streams that a caller closed (``infx status >&-``): a store or a
+    lock opened later would get their numbers, and be written to by whoever prints."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _run(command: Callable[[], Any], as_json: bool) -> int:

@@ -72,9 +72,9 @@ def drive(
 
 def _finish(store: Store, run_id: str, plan: Plan, *, whole: bool, as_json: bool) -> int:
     from infx.cli.outcome import counted, exit_code
-    from infx.cli.output import emit, say
+    from infx.cli.output import emit, say, talking
     from infx.cli.reporting import write_reports
-    from infx.store import find_run
+    from infx.store import find_run, writing
 
     run = find_run(store, run_id)
     records, rows = store.records(run_id), store.points(run_id)
@@ -82,14 +82,16 @@ def _finish(store: Store, run_id: str, plan: Plan, *, whole: bool, as_json: bool
     verdict = ""
     paths: list[Path] = []
     if whole:  # a stopped run ends at once; `infx report` writes what there is
-        model, paths = write_reports(run, plan, records, Path(run.folder))
+        with writing(Path(run.folder)):
+            model, paths = write_reports(run, plan, records, Path(run.folder))
         verdict = model.verdict
-    if as_json:
-        files = [str(path) for path in paths]
-        told = {"run": run, "exit_code": code, "points": rows, "verdict": verdict, "files": files}
-        emit("sweep", told, ok=code == 0)
-    else:
-        print("\n".join(filter(None, [counted(rows), verdict, *map(str, paths)])))
+    with talking("stdout"):
+        if as_json:
+            files = [str(path) for path in paths]
+            told = {"run": run, "exit_code": code, "points": rows, "verdict": verdict}
+            emit("sweep", told | {"files": files}, ok=code == 0)
+        else:
+            print("\n".join(filter(None, [counted(rows), verdict, *map(str, paths)])))
     if not whole:
         say(f"stopped; infx resume {run_id} measures the rest")
     return code

@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Which server configuration gives which point of the throughput-interactivity frontier.",
     epilog=(
         "Exit codes: 0 ok, 1 findings, 2 usage or configuration, 3 infrastructure (retry), "
-        "4 partial, 5 empty plan, 130 interrupted."
+        "4 partial, 5 empty plan, 70 a fault of infx, 130 interrupted."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help costs 0.15 s where rich help costs 0.3

@@ -53,12 +53,25 @@ def project() -> Project:
     """Return the project of the working folder."""
     from infx.config.project import Project
 
-    return Project.find(Path.cwd())
+    return Project.find(_working_folder())
 
 
 def results_dir(given: Path | None) -> Path:
     """Return the folder of runs and store, as an absolute path."""
-    return (given or project().root / "results").absolute()
+    if given and given.is_absolute():
+        return given
+    return _working_folder() / given if given else project().root / "results"
+
+
+def _working_folder() -> Path:
+    """Return it. Raises UsageError ``bad-option`` when it was deleted under the shell."""
+    from infx.domain.errors import UsageError
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        hint = "change to a folder that exists"
+        raise UsageError("bad-option", "the working folder is gone", hint=hint) from None
 
 
 def existing_store(results: Path) -> Store:

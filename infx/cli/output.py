@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from infx.domain.findings import Finding
 
-__all__ = ["colours", "duration", "emit", "say", "table"]
+__all__ = ["colours", "duration", "emit", "say", "table", "talking"]
 
 MISSING = "-"
 
@@ -33,7 +35,23 @@ def emit(
 
 def say(sentence: str) -> None:
     """Print a line for people to stderr."""
-    print(sentence, file=sys.stderr, flush=True)
+    with talking():
+        print(sentence, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def talking(stream: Literal["stdout", "stderr"] = "stderr") -> Iterator[None]:
+    """Keep a listener that leaves (a closed terminal, ``| head``) from ending what is talked of, or
+    from changing its exit code: from then on the stream is /dev/null."""
+    try:
+        yield
+        getattr(sys, stream).flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, {"stdout": 1, "stderr": 2}[stream])
+        os.close(nowhere)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

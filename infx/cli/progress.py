@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from infx.cli.output import duration, say
+from infx.cli.output import duration, say, talking
 
 if TYPE_CHECKING:
     from infx.launch.board import Board, JobLine
@@ -72,7 +73,8 @@ class LivePrinter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.stop()
+        with talking():
+            self._live.stop()
 
     def notice(self, sentence: str) -> None:
         """Show the change under the table."""
@@ -84,7 +86,9 @@ class LivePrinter:
         if time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + REFRESH_S
-        self._live.update(_picture(board, self._notice, time.time()), refresh=True)
+        with talking():
+            width = self._live.console.width
+            self._live.update(_picture(board, self._notice, time.time(), width), refresh=True)
 
 
 def printer() -> LivePrinter | PlainPrinter:
@@ -102,25 +106,45 @@ def _heartbeat(board: Board, now_s: float) -> str:
 
 
 def _left(board: Board, now_s: float) -> str:
+    if not board.active:
+        return "nothing is running" if board.waiting else "done"
     seconds = board.left_s(now_s)
     return f"about {duration(seconds)} left" if seconds else "longer than expected"
 
 
-def _picture(board: Board, notice: str, now_s: float) -> Any:
+def _picture(board: Board, notice: str, now_s: float, width: int) -> Any:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, header_style="bold", expand=False)
-    for header in ("JOB", "DONE", "NOW", "TIME", "LAST VERDICT"):
-        shown.add_column(header, no_wrap=True, overflow="ellipsis")
     lines = _chosen(board)
-    for line in lines:
-        shown.add_row(*(Text(cell) for cell in _row(line, now_s)))
+    shown = _table([_row(line, now_s) for line in lines], width)
     parts = [shown, _bar(board, now_s)]
     if more := len(board.lines) - len(lines):
         parts.insert(1, Text(f"and {more} more jobs"))
     return Group(*parts, Text(notice, style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+def _table(rows: Sequence[tuple[str, ...]], width: int) -> Any:
+    """Return the rows as a table in which a narrow terminal cuts names and verdicts only."""
+    from rich.table import Table
+    from rich.text import Text
+
+    headers = ("JOB", "DONE", "NOW", "TIME", "LAST VERDICT")
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    room = max(24, width - sum(widths[1:4]) - 2 * len(headers))
+    verdict = min(widths[4], max(room - widths[0], room // 3))
+    most = (room - verdict, None, None, None, verdict)
+    shown = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+    for header, limit in zip(headers, most, strict=True):
+        shown.add_column(header, no_wrap=True, overflow="ellipsis", max_width=limit)
+    for name, *rest in rows:
+        shown.add_row(*map(Text, (_tail(name, room - verdict), *rest)))
+    return shown
+
+
+def _tail(name: str, width: int) -> str:
+    """The end of a job's name tells it from the others of its entry."""
+    return name if len(name) <= width else f"…{name[1 - width :]}"
 
 
 def _chosen(board: Board) -> list[JobLine]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_UNWRITABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -39,12 +41,22 @@ def _report(
         row = find_run(store, run)
         model = _model(store, row)
     html = output or Path(row.folder) / "report.html"
-    paths = [str(path) for path in _write(model, html, png=png, markdown=markdown)]
+    try:
+        paths = [str(path) for path in _write(model, html, png=png, markdown=markdown)]
+    except _UNWRITABLE as error:
+        raise _unwritable(html, error) from error
     if as_json:
         emit("report", {"run_id": row.run_id, "verdict": model.verdict, "files": paths})
         return 0
     print("\n".join([model.verdict, *paths]))
     return 0
+
+
+def _unwritable(html: Path, error: OSError) -> Exception:
+    from infx.domain.errors import UsageError
+
+    message = f"cannot write the report to {html}: {error.strerror}"
+    return UsageError("bad-option", message, hint="name a file in a folder that exists: -o FILE")
 
 
 def _model(store: Store, run: RunRow) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,12 +30,10 @@ def _resume(
     from infx.cli.driving import drive, executor_named
     from infx.cli.options import existing_store, results_dir
     from infx.cli.output import say
-    from infx.launch.runs import check_space
     from infx.store import find_run, newest_unfinished
 
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run) if run else newest_unfinished(store)
         say(f"run {row.run_id}; its files: {row.folder}")
-        check_space(Path(row.folder))
         executor = executor_named(row.executor)
         return drive(store, row, executor, retry_failed=retry_failed, as_json=as_json)

@@ -73,6 +73,11 @@ class Board:
         states = ("queued", "running", "stopping")
         return [line for line in self.lines.values() if line.state in states]
 
+    @property
+    def waiting(self) -> list[JobLine]:
+        """The jobs that no executor holds yet."""
+        return [line for line in self.lines.values() if line.state == "waiting"]
+
     def wanted(self, job_id: str, points: Collection[Point]) -> None:
         """Say that these points of a job are to be measured (again)."""
         line = self.lines[job_id]
@@ -112,16 +117,20 @@ class Board:
 
     def left_s(self, now_s: float) -> float:
         """Return the expected seconds until everything is measured, one job after another."""
-        waiting = [line for line in self.lines.values() if line.state == "waiting"]
-        later = sum(self.timing.start_s(line.job) + self._points_s(line) for line in waiting)
+        lines = self.waiting
+        later = sum(self.timing.start_s(line.job) + self._points_s(line) for line in lines)
         return later + sum(self._active_s(line, now_s) for line in self.active)
 
     def _active_s(self, line: JobLine, now_s: float) -> float:
-        start_s = 0.0 if line.ready else self.timing.start_s(line.job)
-        since_s = (
-            line.launched_s if not line.ready else line.point_s if line.point else line.phase_s
-        )
-        return max(0.0, start_s + self._points_s(line) - (now_s - since_s))
+        """What takes longer than expected takes no time from what comes after it."""
+        if not line.ready:
+            current_s, since_s = self.timing.start_s(line.job), line.launched_s
+        elif point := _point(line):
+            current_s, since_s = self.timing.point_s(point), line.point_s
+        else:
+            current_s, since_s = 0.0, now_s
+        later_s = self._points_s(line) - (current_s if line.ready else 0.0)
+        return later_s + max(0.0, current_s - (now_s - since_s))
 
     def _points_s(self, line: JobLine) -> float:
         return sum(self.timing.point_s(p) for p in line.job.points if p.label in line.left)

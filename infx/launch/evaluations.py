@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from infx.config.evaluations import SOURCES, evaluation_content
 from infx.config.matrix import Entry, EvaluationSpec, Matrix
 from infx.config.suggestions import did_you_mean
 from infx.domain.errors import UsageError
@@ -15,9 +16,6 @@ from infx.plan import make_plan
 from infx.plan.jobs import estimate_cost, make_jobs
 
 __all__ = ["evaluation_plan", "with_evaluations"]
-
-SOURCES = {"gsm_mini": "generated", "gsm8k": "hub"}
-"""Where a task's questions come from unless it is said."""
 
 
 def with_evaluations(
@@ -33,7 +31,7 @@ def with_evaluations(
     ``task`` replaces an entry's tasks by one, whose bars it keeps only when the entry has that
     task. Raises UsageError ``bad-option``.
     """
-    _check(task, source)
+    task = _task(task) if task else None
     entries = []
     for entry in matrix.entries:
         specs = _specs(entry, task)
@@ -63,12 +61,14 @@ def evaluation_plan(matrix: Matrix) -> Plan:
     )
 
 
-def _check(task: str | None, source: str | None) -> None:
-    if task and task not in TASKS and not Path(task).is_file():
-        hint = did_you_mean(task, TASKS)
-        raise UsageError("bad-option", f"--task {task}: no such task, and no such file", hint=hint)
-    if source and source not in SOURCES.values() and not Path(source).exists():
-        raise UsageError("bad-option", f"--source {source}: no such file or folder")
+def _task(task: str) -> str:
+    """Return a task's name, or the whole path of its file: a job runs in another folder."""
+    if task in TASKS:
+        return task
+    if Path(task).is_file():
+        return str(Path(task).resolve())
+    hint = did_you_mean(task, TASKS)
+    raise UsageError("bad-option", f"--task {task}: no such task, and no such file", hint=hint)
 
 
 def _specs(entry: Entry, task: str | None) -> tuple[EvaluationSpec, ...]:
@@ -82,8 +82,27 @@ def _specs(entry: Entry, task: str | None) -> tuple[EvaluationSpec, ...]:
 def _changed(
     spec: EvaluationSpec, source: str | None, limit: int | None, shots: int | None
 ) -> EvaluationSpec:
+    source = _source(spec.task, source) if source else spec.source
+    try:
+        content = evaluation_content(spec.task, source)
+    except OSError as error:
+        message = f"{spec.task}: {error.filename} cannot be read: {error.strerror}"
+        raise UsageError("bad-option", message, hint="see --source and --task") from error
     shots = spec.shots if shots is None else shots
-    return replace(spec, source=source or spec.source, limit=limit, shots=shots)
+    return replace(spec, source=source, content=content, limit=limit, shots=shots)
+
+
+def _source(task: str, source: str) -> str:
+    """Return where a task's questions come from: its usual place, or the whole path of a folder."""
+    if source == SOURCES.get(task):
+        return source
+    if SOURCES.get(task) != "hub":
+        hint = "only gsm8k has one: --task gsm8k"
+        raise UsageError("bad-option", f"--source {source}: {task} has no other source", hint=hint)
+    if not Path(source).is_dir():
+        hint = "name a folder that holds train.jsonl and test.jsonl, or hub"
+        raise UsageError("bad-option", f"--source {source}: no such folder", hint=hint)
+    return str(Path(source).resolve())
 
 
 def _left_out(row: Candidate, left: set[str]) -> bool:

@@ -86,6 +86,8 @@ def _disk(results: Path) -> Check:
     folder = next(path for path in (results, *results.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     found = f"{free / GIB:.1f} GiB free in {folder}"
+    if not folder.is_dir():
+        return Check("results", "fail", f"{folder} is a file", "name a folder: --results")
     if not os.access(folder, os.W_OK):
         return Check("results", "fail", f"{folder} cannot be written", "name another: --results")
     if free < LEAST_FREE_BYTES:

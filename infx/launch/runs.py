@@ -15,7 +15,7 @@ from infx.domain.point import Point
 from infx.domain.serial import encode_pretty
 from infx.domain.status import Status
 from infx.plan import write_plan
-from infx.store import FILE, RunRow, Store, kept, run_dir
+from infx.store import FILE, RunRow, Store, kept, run_dir, writing
 from infx.store.layout import PLAN, RUN
 
 __all__ = ["check_space", "create_run", "new_run_id", "open_store", "to_measure"]
@@ -34,14 +34,8 @@ def open_store(results: Path) -> Store:
 
     Raises InfraError ``results-unwritable``.
     """
-    try:
+    with writing(results):
         (results / "runs").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfraError(
-            "results-unwritable",
-            f"cannot make {results}: {error.strerror}",
-            hint="name another folder with --results",
-        ) from error
     return Store(results / FILE)
 
 
@@ -71,17 +65,20 @@ def create_run(
         state="running",
         ended_s=0,
     )
-    (folder / "jobs").mkdir(parents=True)
-    write_plan(plan, folder / PLAN)
-    (folder / RUN).write_text(encode_pretty(row))
-    _to_disk(folder / PLAN, folder / RUN, folder)
+    with writing(folder):
+        (folder / "jobs").mkdir(parents=True)
+        write_plan(plan, folder / PLAN)
+        (folder / RUN).write_text(encode_pretty(row))
+        _to_disk(folder / PLAN, folder / RUN, folder)
     store.create_run(row, plan)
     return row
 
 
 def check_space(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
-    """Raise InfraError ``disk-full`` when less than ``least_bytes`` are free under ``folder``."""
-    free = shutil.disk_usage(folder).free
+    """Raise InfraError ``disk-full`` when less than ``least_bytes`` are free under ``folder``,
+    ``results-unwritable`` when it is gone."""
+    with writing(folder):
+        free = shutil.disk_usage(folder).free
     if free < least_bytes:
         raise InfraError(
             "disk-full",

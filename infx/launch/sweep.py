@@ -20,7 +20,7 @@ from infx.launch.events import Tail
 from infx.launch.executor import Executor, JobState, Order
 from infx.launch.runs import check_space, to_measure
 from infx.launch.stop import Stop
-from infx.store import Judge, RunRow, Store, attempt_dir
+from infx.store import Judge, RunRow, Store, attempt_dir, writing
 
 __all__ = ["Observer", "Sweep"]
 
@@ -100,7 +100,8 @@ class Sweep:
         if self._cancelled or not ready:
             return
         check_space(self._dir)
-        orders = [self._order(self._jobs[job_id], self._waiting[job_id]) for job_id in ready]
+        with writing(self._dir):
+            orders = [self._order(self._jobs[job_id], self._waiting[job_id]) for job_id in ready]
         accepted = self._executor.submit(orders)
         for order in orders:
             if order.name in accepted:

@@ -14,7 +14,11 @@ __all__ = ["Timing"]
 
 class Timing:
     """Learns, for each engine and phase (start, throughput, evaluation), how far the plan's
-    estimates are off, as the median of measured over estimated."""
+    estimates are off, as the median of measured over estimated.
+
+    Engines learn nothing from each other: in the quickstart llama.cpp starts in 2 s and takes 5.7 s
+    a question, infx's engine 8 s and 1.1 s.
+    """
 
     def __init__(self) -> None:
         self._ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -39,6 +43,4 @@ class Timing:
         self._ratios[framework, phase].append(ratio)
 
     def _ratio(self, framework: str, phase: str) -> float:
-        own = self._ratios.get((framework, phase))
-        same_phase = [r for (_, other), rs in self._ratios.items() if other == phase for r in rs]
-        return median(own or same_phase or [1.0])
+        return median(self._ratios.get((framework, phase), [1.0]))

@@ -7,6 +7,7 @@ from infx.store.lock import RunLock, holder
 from infx.store.names import find_point, find_run, newest_unfinished
 from infx.store.rows import PointRow, RunRow, RunState
 from infx.store.store import FILE, Store
+from infx.store.writing import writing
 
 __all__ = [
     "FILE",
@@ -32,4 +33,5 @@ __all__ = [
     "read_run",
     "run_dir",
     "unique_name",
+    "writing",
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from infx.domain.errors import UsageError
+from infx.store.writing import writing
 
 __all__ = ["RunLock", "holder"]
 
@@ -29,8 +30,16 @@ class RunLock:
         self._handle = -1
 
     def __enter__(self) -> RunLock:
-        """Raises UsageError ``run-active`` when another process holds it."""
-        self._handle = os.open(self._run_dir / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        """Raises UsageError ``run-active`` when another process holds it, ``not-a-run`` when the
+        folder is gone, InfraError ``results-unwritable``."""
+        if not self._run_dir.is_dir():
+            raise UsageError(
+                "not-a-run",
+                f"the files of run {self._run_dir.name} are gone: {self._run_dir}",
+                hint="put them back, or start another run with infx sweep",
+            )
+        with writing(self._run_dir):
+            self._handle = os.open(self._run_dir / NAME, os.O_RDWR | os.O_CREAT, 0o644)
         if not _try_lock(self._handle, fcntl.LOCK_EX, PATIENCE_S):
             os.close(self._handle)
             raise UsageError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,7 +18,7 @@ from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import decode, encode
 from infx.domain.status import Status
 from infx.store.kept import best
-from infx.store.layout import unique_name
+from infx.store.layout import run_dir, unique_name
 from infx.store.rows import PointRow, RunRow, RunState
 from infx.store.schema import connect, transaction, translated
 
@@ -79,7 +80,13 @@ class Store:
     def runs(self) -> list[RunRow]:
         """Return every run, the newest last."""
         rows = self._all(f"SELECT {_RUN} FROM runs ORDER BY created_s, run_id")
-        return [RunRow(**row) for row in rows]
+        return [RunRow(**row | {"folder": self._folder(row)}) for row in rows]
+
+    def _folder(self, row: Mapping[str, Any]) -> str:
+        """Return where the run is: beside the store, which may have been moved or copied since, or
+        where it was gathered from."""
+        beside = run_dir(self.path.parent.absolute(), row["run_id"])
+        return str(beside) if beside.is_dir() else str(row["folder"])
 
     def set_state(self, run_id: str, state: RunState) -> None:
         """Say how the run stands; one that is not ``running`` has ended now."""
@@ -133,15 +140,12 @@ class Store:
 
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
         """Write attempts that a folder tells of and the store does not (they have ended)."""
-        rows = [
-            (a.unique_name, a.run_id, a.job_id, a.number, a.scheduler_id)
-            + (a.started_s, a.started_s, a.ended_s)
-            for a in attempts
-        ]
+        rows = [asdict(attempt) for attempt in attempts]
         with translated(self.path), transaction(self._db):
             self._db.executemany(
                 "INSERT OR IGNORE INTO attempts (unique_name, run_id, job_id, number, scheduler_id,"
-                " intended_s, started_s, ended_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                " intended_s, started_s, ended_s) VALUES (:unique_name, :run_id, :job_id, :number,"
+                " :scheduler_id, :started_s, :started_s, :ended_s)",
                 rows,
             )
 

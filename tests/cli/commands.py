@@ -6,8 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from infx.cli.boundary import run
+from infx.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 INFX = [sys.executable, "-c", "from infx.cli.main import main; main()"]
@@ -31,6 +36,17 @@ def infx(
         timeout=120,
         check=False,
     )
+
+
+def here(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`infx` in this process: for commands that only read, since a start costs half a second."""
+    out, told = StringIO(), StringIO()
+    words = list(map(str, arguments))
+    with redirect_stdout(out), redirect_stderr(told):
+        code = run(
+            lambda: app(words, standalone_mode=False, prog_name="infx"), as_json="--json" in words
+        )
+    return subprocess.CompletedProcess(words, code, out.getvalue(), told.getvalue())
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

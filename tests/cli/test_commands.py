@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import ROOT, STAND_IN, as_json, environment, infx
+from tests.cli.commands import ROOT, STAND_IN, as_json, environment, here, infx
 
 SMOL = ("quickstart", "--entry", "smol*")
 ANSI = re.compile(r"\x1b\[")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 def swept(tmp_path_factory) -> Path:
     """Results of one sweep that went well."""
     results = tmp_path_factory.mktemp("swept")
-    done = infx("sweep", *SMOL, "--results", results, program=STAND_IN)
+    done = infx("sweep", *SMOL, "--results", results, program=STAND_IN, STAND_IN_PNG="1")
     assert done.returncode == 0, done.stderr
     (results / "stdout.txt").write_text(done.stdout)
     (results / "stderr.txt").write_text(done.stderr)
@@ -34,11 +34,11 @@ def swept(tmp_path_factory) -> Path:
 
 
 def status(results: Path, *run: str) -> dict[str, Any]:
-    return as_json(infx("status", *run, "--results", results, "--json"))["data"]
+    return as_json(here("status", *run, "--results", results, "--json"))["data"]
 
 
 def test_plan_prints_a_ledger_that_adds_up():
-    done = infx("plan", "quickstart", "--ledger", "--json")
+    done = here("plan", "quickstart", "--ledger", "--json")
     data = as_json(done)["data"]
     assert done.returncode == 0
     assert sum(data["counts"].values()) == data["candidates"] == len(data["ledger"])
@@ -77,7 +77,7 @@ def test_a_sweep_says_each_change_and_where_the_reports_are(swept: Path):
     assert told.count(": ok") == 4
     assert not ANSI.search(told)
     out = (swept / "stdout.txt").read_text()
-    for name in ("report.html", "report.md", "changelog-draft.yaml"):
+    for name in ("report.html", "report.png", "report.md", "changelog-draft.yaml"):
         [path] = [Path(line) for line in out.splitlines() if line.endswith(name)]
         assert path.is_file()
     assert "4 of 4 points ok" in out
@@ -88,29 +88,29 @@ def test_status_lists_runs_and_points(swept: Path):
     assert (run["state"], run["ok"], run["points"]) == ("finished", 4, 4)
     shown = status(swept, "last")
     assert {p["status"]["state"] for p in shown["points"]} == {"ok"}
-    text = infx("status", run["run_id"][:12], "--results", swept)
+    text = here("status", run["run_id"][:12], "--results", swept)
     assert f"run {run['run_id']} finished: 4 of 4 points ok" in text.stdout
 
 
 def test_a_run_is_named_by_its_end_too_and_a_wrong_name_is_met_with_the_nearest(swept: Path):
     [run] = status(swept)["runs"]
     assert status(swept, run["run_id"][-4:])["run_id"] == run["run_id"]
-    wrong = infx("status", run["run_id"][:-1] + "x", "--results", swept)
+    wrong = here("status", run["run_id"][:-1] + "x", "--results", swept)
     assert wrong.returncode == 2
     assert f"did you mean `{run['run_id']}`" in wrong.stderr
 
 
 def test_logs_prints_the_log_of_a_point(swept: Path):
     label = status(swept, "last")["points"][0]["label"]
-    none = infx("logs", "last", label, "--server", "--results", swept)
+    none = here("logs", "last", label, "--server", "--results", swept)
     assert none.returncode == 2
     assert "server.log" in none.stderr
     [attempt] = swept.glob(f"runs/*/jobs/*/a1/points/{label}/../..")
     (attempt / "server.log").write_text("all is well\n")
     for arguments in ([], ["--server"]):
-        shown = infx("logs", "last", label, *arguments, "--results", swept)
+        shown = here("logs", "last", label, *arguments, "--results", swept)
         assert shown.stdout == "all is well\n"
-    wrong = infx("logs", "last", "smolm", "--results", swept)
+    wrong = here("logs", "last", "smolm", "--results", swept)
     assert (wrong.returncode, "unknown-point" in wrong.stderr) == (2, True)
 
 
@@ -124,14 +124,20 @@ def test_gather_rebuilds_a_lost_store(swept: Path, tmp_path: Path):
 
 def test_report_writes_where_it_is_told(swept: Path, tmp_path: Path):
     page = tmp_path / "page.html"
-    done = infx("report", "last", "-o", page, "--md", "--results", swept, "--json")
+    done = here("report", "last", "-o", page, "--md", "--results", swept, "--json")
     assert done.returncode == 0, done.stderr
     assert as_json(done)["data"]["files"] == [str(page), str(page.with_suffix(".md"))]
     assert "<html" in page.read_text()
 
 
+@pytest.mark.parametrize("where", [".", "nowhere/page.html"])
+def test_a_report_that_cannot_be_written_is_said(swept: Path, tmp_path: Path, where: str):
+    done = here("report", "last", "-o", tmp_path / where, "--results", swept)
+    assert (done.returncode, "cannot write the report" in done.stderr) == (2, True)
+
+
 def test_nothing_is_left_to_resume(swept: Path):
-    done = infx("resume", "--results", swept)
+    done = here("resume", "--results", swept)
     assert (done.returncode, "no run is unfinished" in done.stderr) == (2, True)
 
 
@@ -161,6 +167,25 @@ def test_eval_plans_only_evaluations(tmp_path: Path):
     assert sum(found["counts"].values()) == found["candidates"]
     workload = found["points"][0]["workload"]
     assert (workload["limit"], workload["shots"]) == (3, 8)
+
+
+def test_eval_of_other_questions_is_another_point(tmp_path: Path):
+    ids = set()
+    for extra in ("", "{}\n"):
+        (tmp_path / "train.jsonl").write_text("{}\n" + extra)
+        (tmp_path / "test.jsonl").write_text("{}\n")
+        done = infx(
+            *("eval", *SMOL, "--task", "gsm8k", "--source", ".", "--json"),
+            *("--results", tmp_path / f"results{extra.strip()}"),
+            program=STAND_IN,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        [point] = as_json(done)["data"]["points"]
+        ids.add(point["point_id"])
+    [plan, _] = tmp_path.glob("results*/runs/*/plan.json")
+    assert json.loads(plan.read_text())["points"][0]["workload"]["source"] == str(tmp_path)
+    assert len(ids) == 2
 
 
 def start(results: Path, behave: str, *more: str) -> subprocess.Popen[str]:
@@ -199,12 +224,28 @@ def test_ctrl_c_once_then_resume(tmp_path: Path):
     assert status(tmp_path)["runs"][0]["state"] == "finished"
 
 
-def test_ctrl_c_twice_on_a_terminal(tmp_path: Path):
+def on_a_terminal(results: Path, behave: str) -> tuple[int, int]:
+    """Sweep on a terminal of its own; return the process and the terminal's other end."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
-        command = [*STAND_IN, "sweep", *SMOL, "--results", str(tmp_path)]
-        os.execvpe(command[0], command, environment(STAND_IN="deaf", TERM="xterm"))
+        command = [*STAND_IN, "sweep", *SMOL, "--results", str(results)]
+        os.execvpe(command[0], command, environment(STAND_IN=behave, TERM="xterm"))
+    return pid, terminal
+
+
+def test_a_closed_terminal_stops_the_run_in_order(tmp_path: Path):
+    pid, terminal = on_a_terminal(tmp_path, "hang")
+    until_measuring(tmp_path)
+    os.close(terminal)
+    _, code = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(code) == 130
+    assert status(tmp_path)["runs"][0]["state"] == "cancelled"
+    assert "cancelled" in {p["status"]["state"] for p in status(tmp_path, "last")["points"]}
+
+
+def test_ctrl_c_twice_on_a_terminal(tmp_path: Path):
+    pid, terminal = on_a_terminal(tmp_path, "deaf")
     try:
         until_measuring(tmp_path)
         os.write(terminal, b"\x03")
@@ -216,6 +257,7 @@ def test_ctrl_c_twice_on_a_terminal(tmp_path: Path):
         _, code = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(code) == 130, shown
     assert "LAST VERDICT" in shown
+    assert "longer than expected" not in shown
     assert "Traceback" not in shown
 
 
@@ -240,7 +282,7 @@ def test_cancel_from_another_shell(tmp_path: Path):
     out, _ = child.communicate(timeout=30)
     assert child.returncode == 130
     assert json.loads(out)["data"]["exit_code"] == 130
-    again = infx("cancel", "last", "--results", tmp_path)
+    again = here("cancel", "last", "--results", tmp_path)
     assert "nobody drives it" in again.stdout
 
 
@@ -272,12 +314,14 @@ def test_watch_follows_a_run_to_its_end(tmp_path: Path):
 
 
 def test_doctor_and_config_answer_in_both_forms():
-    checks = as_json(infx("doctor", "--json"))["data"]["checks"]
+    checks = as_json(here("doctor", "--json"))["data"]["checks"]
     assert {"python", "aiperf", "results", "cores"} <= {check["name"] for check in checks}
     assert all(check["fix"] for check in checks if check["level"] != "pass")
-    assert infx("doctor").stdout.startswith("CHECK")
-    assert as_json(infx("config", "show", "--json"))["data"]["project"] == str(ROOT)
-    schemas = as_json(infx("config", "schema", "--json"))["data"]
+    assert here("doctor").stdout.startswith("CHECK")
+    wrong = here("doctor", "--results", __file__)
+    assert (wrong.returncode, f"{__file__} is a file" in wrong.stdout) == (3, True)
+    assert as_json(here("config", "show", "--json"))["data"]["project"] == str(ROOT)
+    schemas = as_json(here("config", "schema", "--json"))["data"]
     assert set(schemas) == {"matrix", "recipe", "clusters"}
 
 
@@ -288,10 +332,10 @@ def test_judge_speaks_of_every_folder():
         pytest.skip("INFX_SHARED is not set")
     exports = Path(shared) / "data" / "aiperf_exports"
     folders = sorted({path.parent for path in exports.rglob("profile_export_aiperf.json")})
-    done = infx("judge", *folders, "--json")
+    done = here("judge", *folders, "--json")
     found = as_json(done)["data"]["folders"]
     assert done.returncode == (0 if all(f["status"] == "ok" for f in found) else 1)
     assert len(found) == len(folders)
     assert all(f["code"] for f in found if f["status"] == "invalid")
-    whole = as_json(infx("judge", exports, "--json"))["data"]["folders"]
+    whole = as_json(here("judge", exports, "--json"))["data"]["folders"]
     assert {f["folder"] for f in whole} >= {f["folder"] for f in found}

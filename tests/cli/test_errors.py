@@ -13,7 +13,7 @@ from infx.cli.boundary import INTERNAL, run
 from infx.cli.main import app
 from infx.store import FILE, Store
 from infx.store.schema import VERSION
-from tests.cli.commands import INFX, ROOT, as_json, environment, infx
+from tests.cli.commands import INFX, ROOT, as_json, environment, here, infx
 
 ENTRY = (ROOT / "configs/quickstart.yaml").read_text()
 
@@ -34,6 +34,8 @@ ENTRY = (ROOT / "configs/quickstart.yaml").read_text()
         (["eval", "quickstart", "--source", "/nowhere"], 2, ["bad-option", "/nowhere"]),
         (["status", "--results", "/nowhere"], 2, ["unknown-run", "/nowhere"]),
         (["resume", "--results", "/nowhere"], 2, ["unknown-run", "/nowhere"]),
+        (["eval", "quickstart", "--source", "/tmp"], 2, ["bad-option", "gsm_mini has no other"]),
+        (["eval", "quickstart", "--task", "gsm8k", "--source", "/dev"], 2, ["/dev/train.jsonl"]),
         (["judge", "/nowhere"], 2, ["/nowhere"]),
         (["gather", "/nowhere/run"], 2, ["/nowhere/run"]),
     ],
@@ -60,14 +62,14 @@ def test_errors_are_one_json_object_when_asked():
 
 
 def test_usage_errors_are_json_too():
-    found = as_json(infx("status", "--json", "--bogus"))
+    found = as_json(here("status", "--json", "--bogus"))
     assert found["diagnostics"][0]["code"] == "bad-option"
 
 
 def test_faults_of_a_file_come_all_at_once_with_their_places(tmp_path: Path):
     path = tmp_path / "bad.yaml"
     path.write_text(ENTRY.replace("framework:", "framewrk:"))
-    done = infx("plan", path)
+    done = here("plan", path)
     assert done.returncode == 2
     assert done.stderr.count("unknown-key") == ENTRY.count("framework:")
     assert "did you mean `framework`" in done.stderr
@@ -79,11 +81,11 @@ def test_an_empty_plan_exits_5_and_makes_no_run(tmp_path: Path):
     entry = ENTRY[: ENTRY.index("evaluations:")]
     rule = "exclude: [{when: conc > 0, reason: nothing is wanted}]"
     path.write_text(f"{entry.rstrip()}\n      {rule}\n")
-    planned = infx("plan", path)
+    planned = here("plan", path)
     assert planned.returncode == 5, planned.stderr + planned.stdout
     assert "3 excluded = 3 candidates" in planned.stdout
     assert f"nothing is wanted ({path}:" in planned.stdout
-    done = infx("sweep", path, "--results", tmp_path / "results")
+    done = here("sweep", path, "--results", tmp_path / "results")
     assert done.returncode == 5
     assert "empty-plan" in done.stderr
     assert not list((tmp_path / "results").glob("runs/*"))
@@ -93,23 +95,51 @@ def test_a_store_of_a_newer_infx_is_refused(tmp_path: Path):
     Store(tmp_path / FILE).close()
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
-    done = infx("status", "--results", tmp_path)
+    done = here("status", "--results", tmp_path)
     assert done.returncode == 2
     assert "store-newer" in done.stderr
 
 
 def test_a_broken_store_exits_3(tmp_path: Path):
     (tmp_path / FILE).write_text("no database " * 200)
-    done = infx("status", "--results", tmp_path)
+    done = here("status", "--results", tmp_path)
     assert done.returncode == 3
     assert "store-corrupt" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_exits_3():
-    done = infx("plan", "quickstart", "-o", "/dev/full")
+    done = here("plan", "quickstart", "-o", "/dev/full")
     assert done.returncode == 3
     assert "disk-full" in done.stderr
+
+
+def test_a_folder_that_was_deleted_under_the_shell_is_said(tmp_path: Path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'cd "$0" && rmdir "$0" && exec "$@"'
+    program = ["sh", "-c", script, str(gone), *INFX]
+    for command in (["status"], ["plan", "quickstart"], ["doctor"]):
+        gone.mkdir(exist_ok=True)
+        done = infx(*command, program=program)
+        assert (done.returncode, "the working folder is gone" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_fault(tmp_path: Path, closed: str):
+    Store(tmp_path / FILE).close()
+    done = infx("status", "--results", tmp_path, program=["sh", "-c", f'"$@" {closed}', "-", *INFX])
+    assert (done.returncode, done.stderr) == (0, "")
+    wrong = infx(
+        "status", "x", "--results", tmp_path, program=["sh", "-c", f'"$@" {closed}', "-", *INFX]
+    )
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_talk_to_a_closed_pipe_ends_nothing():
+    code = "from infx.cli.output import say\nfor n in range(3): say('hello')\nprint('on')"
+    program = ["sh", "-c", '("$@" 2>&1 >&3 | true) 3>&1', "-", INFX[0], "-c"]
+    assert infx("import time; time.sleep(.2)\n" + code, program=program).stdout == "on\n"
 
 
 BROKEN = "import infx.cli.status as s; s._list_runs = lambda *a: 1 / 0;"

@@ -66,12 +66,25 @@ def test_the_estimate_learns_the_median_of_each_phase(board: Board):
     assert board.left_s(ready_s + took_s) == pytest.approx(2 * point_s(two) + later)
 
 
-def test_time_left_runs_down_but_never_below_what_waits(board: Board):
-    line = first(board)
+def test_time_left_runs_down_but_never_below_what_comes_after(board: Board):
+    line, other = board.lines.values()
     board.launched(line.job.job_id, 1, 0)
     values = [board.left_s(now_s) for now_s in (0, 10, 100_000)]
     assert values == sorted(values, reverse=True)
-    assert values[-1] == pytest.approx(job_s(list(board.lines.values())[1].job))
+    to_come_s = job_s(line.job) - SERVER_START_S + job_s(other.job)
+    assert values[-1] == pytest.approx(to_come_s)
+
+
+def test_a_point_that_takes_long_takes_no_time_from_the_next(board: Board):
+    line, other = board.lines.values()
+    one, two = line.job.points
+    board.launched(line.job.job_id, 1, 0)
+    board.event(line.job.job_id, at(1, "server-ready"))
+    board.event(line.job.job_id, at(1, "point-started", point=one.label))
+    start_s = board.timing.start_s(other.job)
+    rest_s = point_s(two) + start_s + sum(point_s(p) for p in other.job.points)
+    assert board.left_s(2) == pytest.approx(point_s(one) - 1 + rest_s)
+    assert board.left_s(100_000) == pytest.approx(rest_s)
 
 
 def test_a_cancelled_point_is_not_done(board: Board):

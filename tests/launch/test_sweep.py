@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infx.domain.errors import EmptyPlanError, InfraError
+from infx.domain.errors import EmptyPlanError, InfraError, UsageError
 from infx.domain.plan import Job
 from infx.launch.runs import check_space, create_run, open_store, to_measure
 from infx.launch.stop import CANCEL_FILE
@@ -49,7 +50,20 @@ def measured(results: Path) -> Counter[str]:
 
 
 def start(results: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([*DRIVE, str(results)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*DRIVE, str(results)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def fork(results: Path) -> int:
+    """Drive in a process of its own that starts in no time: for tests that start many."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if drive(results) else 130)
+        finally:
+            os._exit(1)
+    return child
 
 
 def wait_for(results: Path, event: str, seconds: float = 15) -> int:
@@ -225,12 +239,12 @@ def test_ten_kills_and_resumes_lose_and_repeat_nothing(tmp_path: Path):
     chance = random.Random(11)
     prepare(tmp_path, *[job(n, points=4, seconds=0.15) for n in range(4)])
     for _ in range(10):
-        child = start(tmp_path)
-        time.sleep(0.6 + chance.uniform(0, 0.5))
-        child.kill()
-        child.wait()
-    last = start(tmp_path)
-    assert last.wait(60) == 0
+        child = fork(tmp_path)
+        time.sleep(chance.uniform(0.1, 0.6))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    _, code = os.waitpid(fork(tmp_path), 0)
+    assert os.waitstatus_to_exitcode(code) == 0
     assert states(tmp_path) == ["ok"] * 16
     assert set(measured(tmp_path).values()) == {1}
     assert len(measured(tmp_path)) == 16
@@ -248,6 +262,22 @@ def test_a_resume_measures_only_the_points_that_are_missing(tmp_path: Path):
     assert drive(tmp_path)
     assert states(tmp_path) == ["ok"] * 3
     assert set(measured(tmp_path).values()) == {1}
+
+
+def test_a_run_whose_folder_is_deleted_ends_as_a_failure_of_the_machine(tmp_path: Path):
+    prepare(tmp_path, job(0, behave="hang"), job(1))
+    child = start(tmp_path)
+    pid = wait_for(tmp_path, "point-started")
+    [run_dir] = (tmp_path / "runs").iterdir()
+    shutil.rmtree(run_dir)
+    os.killpg(pid, signal.SIGKILL)
+    _, told = child.communicate(timeout=10)
+    assert child.returncode == 1
+    assert "InfraError: cannot write" in told
+    assert "it is gone" in told
+    with pytest.raises(UsageError, match="are gone") as caught:
+        drive(tmp_path)
+    assert caught.value.code == "not-a-run"
 
 
 def test_an_empty_plan_makes_no_run(tmp_path: Path):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from infx.domain.codes import CODES
 from infx.domain.errors import InfraError, UsageError
 from infx.domain.status import OK, Status
+from infx.launch.runs import open_store
 from infx.store import Store, best, kept, rank
 from infx.store.schema import MIGRATIONS, VERSION
 from tests.store.tiny_plans import job, plan, record, run_row
@@ -53,6 +54,17 @@ def test_a_run_starts_with_every_point_pending(store: Store, tmp_path: Path):
     assert [p.point_id for p in store.points(row.run_id)] == [p.point_id for p in whole.points]
     assert {p.status.state for p in store.points(row.run_id)} == {"pending"}
     assert store.records(row.run_id) == []
+
+
+def test_a_run_is_found_beside_a_store_that_was_moved(tmp_path: Path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    with open_store(old) as store:
+        row, _ = created(store, old)
+        Path(row.folder).mkdir(parents=True)
+    old.rename(new)
+    with open_store(new) as store:
+        [run] = store.runs()
+    assert Path(run.folder) == new / "runs" / row.run_id
 
 
 def test_creating_a_run_again_changes_nothing(store: Store, tmp_path: Path):
@@ -151,29 +163,6 @@ def test_two_processes_may_open_a_new_store_at_once(tmp_path: Path):
     assert [child.wait(30) for child in children] == [0, 0, 0, 0]
 
 
-WRITER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from tests.store.tiny_plans import plan, record, run_row
-from infx.domain.status import OK, Status
-from infx.store import Store
-results = Path(sys.argv[1])
-whole = plan()
-row = run_row(results)
-with Store(results / "store.sqlite") as store:
-    store.create_run(row, whole)
-    print("ready", flush=True)
-    while True:
-        for job in whole.jobs:
-            attempt = store.intend(row.run_id, job.job_id)
-            store.launched(attempt.unique_name, str(attempt.number))
-            records = [record(p, row.run_id, job.job_id, attempt.number) for p in job.points]
-            store.end_attempt(attempt.unique_name, records)
-            print(job.job_id, attempt.number, flush=True)
-"""
-
-
 @pytest.mark.slow
 def test_killed_at_any_moment_the_store_is_whole(tmp_path: Path):
     chance = random.Random(4)
@@ -186,17 +175,36 @@ def test_killed_at_any_moment_the_store_is_whole(tmp_path: Path):
 
 
 def _write_until_killed(results: Path, seconds: float) -> list[str]:
-    here = str(Path(__file__).parents[2])
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(results), here], stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(seconds)
-    os.kill(child.pid, signal.SIGKILL)
-    lines = child.stdout.read().splitlines()
-    child.wait()
-    return [line for line in lines if line.count(" ") == 1]
+    """Fork a process that writes, kill it after ``seconds``, return what it had confirmed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _write(results, writer)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        assert told.readline() == "ready\n"
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return [line for line in told.read().splitlines() if line.count(" ") == 1]
+
+
+def _write(results: Path, writer: int) -> None:
+    whole, row = plan(), run_row(results)
+    with Store(results / "store.sqlite") as store:
+        store.create_run(row, whole)
+        os.write(writer, b"ready\n")
+        while True:
+            for server in whole.jobs:
+                attempt = store.intend(row.run_id, server.job_id)
+                store.launched(attempt.unique_name, str(attempt.number))
+                number = attempt.number
+                found = [record(p, row.run_id, server.job_id, number) for p in server.points]
+                store.end_attempt(attempt.unique_name, found)
+                os.write(writer, f"{server.job_id} {number}\n".encode())
 
 
 def _check_whole(store: Store, confirmed: list[str]) -> None:
