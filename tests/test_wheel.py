@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ def run(*argv: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the unpacked wheel; dependencies come from this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     done = run(
@@ -34,7 +33,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (wheel,) = folder.glob("infx-*.whl")
     site = folder / "site"
     zipfile.ZipFile(wheel).extractall(site)
-    yield site
+    return site
 
 
 def infx(site: Path, cwd: Path, *argv: str) -> subprocess.CompletedProcess[str]:
