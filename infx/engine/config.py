@@ -15,6 +15,8 @@ from infx.domain.errors import UsageError
 __all__ = ["MODELS", "MOST_DRAFTS", "EngineConfig", "ModelConfig", "RefusalError", "m3", "mini"]
 
 MOST_DRAFTS = 16
+# Torch starts as many as it is told, until the process can start none for anything else.
+MOST_THREADS = 256
 
 
 class RefusalError(UsageError):
@@ -201,7 +203,7 @@ def _refuse_unserved(config: EngineConfig) -> None:
         "unsupported-model": (config.model == "mini", f"--model {config.model}: only mini"),
         "unsupported-weights": (
             _is_random(config.weights),
-            f"--weights {config.weights}: only random:SEED with a whole number",
+            f"--weights {config.weights[:60]}: only random:SEED, a number of at most 18 digits",
         ),
         "mono-not-built": (
             config.mono == "off",
@@ -226,15 +228,15 @@ def _refuse_unserved(config: EngineConfig) -> None:
 
 def _is_random(weights: str) -> bool:
     kind, _, seed = weights.partition(":")
-    return kind == "random" and seed.isdecimal()
+    return kind == "random" and seed.isdecimal() and len(seed) <= 18
 
 
 def _check_numbers(config: EngineConfig) -> None:
     at_least = {
         "max-num-seqs": (config.max_num_seqs, 1),
         "max-num-batched-tokens": (config.max_num_batched_tokens, 1),
-        "max-model-len": (config.context, 2),
         "num-blocks": (config.num_blocks, 0),
+        "max-model-len": (config.context, 2),
         "queue-limit": (config.queue_limit, 1),
         "threads": (config.threads, 0),
         "num-speculative-tokens": (config.k, 0),
@@ -243,6 +245,10 @@ def _check_numbers(config: EngineConfig) -> None:
     }
     for name, (value, least) in at_least.items():
         _require(value >= least, f"--{name} {value}: expected at least {least}")
+    _require(
+        config.threads <= MOST_THREADS,
+        f"--threads {config.threads}: expected at most {MOST_THREADS}; use one a core, or fewer",
+    )
 
 
 def _check_capacity(config: EngineConfig) -> None:

@@ -35,10 +35,11 @@ class Engine:
     """The engine behind the server: `submit`, `abort`, and the figures in `metrics`.
 
     ``state`` goes loading → ready → draining; ``failed`` holds the error when loading or a step
-    failed, after which nothing more is served.
+    failed, after which nothing more is served. Raises RefusalError when the cache does not fit.
     """
 
     def __init__(self, config: EngineConfig, on_change: Callable[[], None] = lambda: None) -> None:
+        _refuse_too_large(config)
         self.config, self.metrics, self.tokenizer = config, Metrics(), ChatTokenizer()
         self.state, self.failed = "loading", None  # type: str, BaseException | None
         self._scheduler = Scheduler(config)
@@ -54,7 +55,8 @@ class Engine:
 
     def drain(self) -> None:
         """Refuse new requests from now on; those taken go on."""
-        self.state = "draining"
+        with self._wake:
+            self.state = "draining"
 
     def stop(self) -> None:
         """End the loop after the step it is in, and wait for it."""
@@ -88,11 +90,15 @@ class Engine:
         return requests
 
     def abort(self, requests: Sequence[Request]) -> None:
-        """Drop requests whose client is gone; their pages are free before the next step."""
+        """Drop requests whose client is gone; their pages are free before the next step.
+
+        Those that have ended by themselves stay as they are.
+        """
         with self._wake:
             for request in requests:
-                request.aborted = True
-                self.metrics.finished["abort"] += 1
+                if request.finish_reason is None and not request.aborted:
+                    request.aborted = True
+                    self.metrics.finished["abort"] += 1
             self._wake.notify()
 
     def check(self) -> None:
@@ -131,15 +137,13 @@ class Engine:
     def _serve(self) -> None:
         try:
             runner = self._load()
-            self.state = "ready"
-            self._on_change()
+            self._open()
             while (step := self._next()) is not None:
                 self._finish(step, runner.run(step), runner.width(step))
         except Exception as error:  # noqa: BLE001 the thread's boundary: nothing above would see it
             self._fail(error)
 
     def _load(self) -> Runner:
-        _refuse_too_large(self.config)
         import torch
 
         from infx.engine.runner import Runner
@@ -147,6 +151,13 @@ class Engine:
         if self.config.threads:
             torch.set_num_threads(self.config.threads)
         return Runner(self.config, self.tokenizer.size)
+
+    def _open(self) -> None:
+        """Take requests from now on, unless told to drain while loading."""
+        with self._wake:
+            if self.state == "loading":
+                self.state = "ready"
+        self._on_change()
 
     def _next(self) -> Step | None:
         """Wait for the next step; None when the loop is to end."""
@@ -165,6 +176,7 @@ class Engine:
             emissions = [
                 (work.request, work.request.accept(emitted))
                 for work, emitted in zip(step.work, result.emitted, strict=True)
+                if not work.request.aborted
             ]
             self._scheduler.commit(step, result)
             self._count_step(step, result, width)
@@ -181,6 +193,8 @@ class Engine:
         with self._wake:
             taken = [*self._scheduler.running, *self._scheduler.waiting]
         for request in taken:
+            request.finish_reason = "error"
+            self.metrics.finished["error"] += 1
             request.deliver(Emission("", 0, "error"))
         self._on_change()
 

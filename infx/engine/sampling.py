@@ -48,9 +48,11 @@ def _sample_warm(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
 
     top_p keeps tokens until their sum reaches it, the one that reaches it included.
     """
-    column = torch.tensor([[d.temperature, d.top_p, d.top_k, d.point] for d in draws]).T[..., None]
-    temperature, top_p, top_k, point = column.double()
-    scaled = (logits.double() / temperature).softmax(-1)
+    rows = [[float(d.temperature), d.top_p, d.top_k, d.point] for d in draws]
+    temperature, top_p, top_k, point = torch.tensor(rows, dtype=torch.float64).T[..., None]
+    # Below the best, so that a tiny temperature makes the others -inf and never divides inf.
+    below = logits.double() - logits.amax(-1, keepdim=True)
+    scaled = (below / temperature).softmax(-1)
     probability, ids = scaled.sort(dim=-1, descending=True, stable=True)
     before = probability.cumsum(-1) - probability
     rank = torch.arange(probability.shape[1])

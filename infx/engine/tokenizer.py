@@ -41,6 +41,11 @@ class ChatTokenizer:
         return len(self.token_bytes)
 
     @property
+    def longest(self) -> int:
+        """Characters of the longest token: a text of n holds at least n / longest tokens."""
+        return max(map(len, SPECIAL))
+
+    @property
     def bos(self) -> int:
         """The id that begins a text."""
         return self._id(BOS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -40,7 +40,7 @@ class Dice:
 
 @dataclass
 class Driven:
-    """A scheduler and a runner; counts verify steps and accepted drafts."""
+    """A scheduler and a runner; keeps shown text, counts verify steps and accepted drafts."""
 
     config: EngineConfig
     runner: Runner | Dice | None = None
@@ -49,6 +49,7 @@ class Driven:
     verify_steps: int = 0
     emitted_by_verify: int = 0
     most_running: int = 0
+    shown: dict[Request, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.config)
@@ -64,17 +65,21 @@ class Driven:
             deliver=lambda emission: None,
         )
         self.arrivals += 1
+        self.shown[request] = ""
         self.scheduler.add(request)
         return request
 
-    def step(self) -> bool:
+    def step(self, interrupt: Callable[[], None] = lambda: None) -> bool:
+        """Take one step; ``interrupt`` runs while it is in flight."""
         step = self.scheduler.schedule()
         self.most_running = max(self.most_running, len(self.scheduler.running))
         if step is None:
             return False
         result = self.runner.run(step)
+        interrupt()
         for work, emitted in zip(step.work, result.emitted, strict=True):
-            work.request.accept(emitted)
+            if not work.request.aborted:
+                self.shown[work.request] += work.request.accept(emitted).text
         for _, emitted in zip(step.decodes, result.emitted, strict=False):
             self.verify_steps += 1
             self.emitted_by_verify += len(emitted)

@@ -120,6 +120,40 @@ def test_an_abort_in_the_middle_of_a_step_frees_the_pages_before_the_next(start)
     assert engine.metrics.finished == {"abort": 1}
 
 
+def test_a_request_that_ends_in_the_step_in_which_it_is_aborted_is_counted_once(start):
+    engine = start(runner := Gated())
+    requests, emissions = submit(engine, params=SamplingParams(max_tokens=1, ignore_eos=True))
+    assert runner.at_gate.acquire(timeout=30)
+    engine.abort(requests)
+    engine.abort(requests)
+    runner.gate.release(1000)
+    _, later = submit(engine)
+    until_done(later)
+    assert emissions.empty()
+    assert engine.metrics.finished == {"abort": 1, "length": 1}
+    engine.check()
+
+
+def test_an_abort_after_the_end_counts_nothing(start):
+    engine = start(runner := Gated())
+    runner.gate.release(1000)
+    requests, emissions = submit(engine)
+    until_done(emissions)
+    engine.abort(requests)
+    assert engine.metrics.finished == {"length": 1}
+
+
+def test_an_engine_told_to_drain_while_it_loads_stays_closed(start, monkeypatch):
+    def drain_first(self):
+        self.drain()
+        return Gated()
+
+    monkeypatch.setattr(Engine, "_load", drain_first)
+    engine = start(Gated())
+    with pytest.raises(RequestRefusedError, match="draining"):
+        submit(engine)
+
+
 def test_draining_refuses_new_requests_and_ends_the_old(start):
     engine = start(runner := Gated())
     _, emissions = submit(engine)
@@ -135,6 +169,7 @@ def test_a_failed_step_ends_every_request_and_the_engine(start, capsys):
     engine = start(Broken())
     _, emissions = submit(engine)
     assert until_done(emissions)[-1].finish_reason == "error"
+    assert engine.metrics.finished == {"error": 1}
     assert engine.changed.wait(30)
     with pytest.raises(RequestRefusedError, match="no such kernel") as refused:
         submit(engine)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import math
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -147,7 +152,18 @@ def test_a_second_turn_hits_the_prefix_cache(server):
         (chat("x", seed=1.5), 400, "bad_request", "seed"),
         (chat("x", stream="yes"), 400, "bad_request", "stream"),
         (chat("x", max_tokens=5000), 400, "context_length_exceeded", "max_tokens"),
-        (chat("x" * 2000), 400, "context_length_exceeded", None),
+        (chat("x" * 2000), 400, "context_length_exceeded", "messages"),
+        (chat("x" * 10_000_000), 400, "context_length_exceeded", "messages"),
+        (b'{"max_tokens": ' + b"1" * 5000 + b"}", 400, "bad_request", "body"),
+        (chat("\ud800", max_tokens=1), 400, "bad_request", "messages"),
+        (chat("x", top_k=10**400), 400, "bad_request", "top_k"),
+        (chat("x", temperature=float("inf")), 400, "bad_request", "temperature"),
+        (chat("x", seed=2**63), 400, "bad_request", "seed"),
+        (chat("x", max_completion_tokens=0), 400, "bad_request", "max_completion_tokens"),
+        (chat("x", stop=["a"] * 65), 400, "bad_request", "stop"),
+        (chat("x", logprobs=0), 400, "unsupported_field", "logprobs"),
+        (chat("x", n=True), 400, "unsupported_field", "n"),
+        (chat("x", stop_token_ids=[3]), 400, "unsupported_field", "stop_token_ids"),
     ],
 )
 def test_bad_bodies_are_refused_with_the_fields_name(server, body, status, code, field):
@@ -158,9 +174,67 @@ def test_bad_bodies_are_refused_with_the_fields_name(server, body, status, code,
 
 
 def test_bad_prompts_are_refused(server):
-    for prompt in (None, {}, [1, "a"], [99999], [[True]]):
+    for prompt in (None, {}, [1, "a"], [99999], [[True]], "\ud800", ["a"] * 2049):
         status, answer = server.post(TEXT, {"prompt": prompt})
         assert (status, answer["error"]["param"].startswith("prompt")) == (400, True)
+
+
+def test_a_prompt_that_nearly_fills_the_context_gets_what_is_left(server):
+    status, answer = server.post(TEXT, {"prompt": "x" * 1020, "ignore_eos": True})
+    assert (status, answer["usage"]["completion_tokens"]) == (200, 4)
+
+
+@pytest.mark.parametrize("tokens", [None, "ab", [[97]], [97, 999]])
+def test_detokenize_takes_one_list_of_ids(server, tokens):
+    status, answer = server.post("/detokenize", {"tokens": tokens})
+    assert (status, answer["error"]["param"][:6]) == (400, "tokens")
+    assert server.post("/detokenize", {"tokens": []})[1] == {"prompt": ""}
+
+
+def test_a_body_that_does_not_decompress_is_refused(server):
+    request = urllib.request.Request(
+        server.url + CHAT, data=b"{}", headers={"Content-Encoding": "gzip"}
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    assert (refused.value.code, json.load(refused.value)["error"]["param"]) == (400, "body")
+
+
+WRONG = (
+    *(None, True, 0, -1, 2**63, 10**400, 1e308, 1e-320, math.nan, -math.inf, 1.5, "", "x"),
+    *("\ud800", "é\0", [], [[]], {}, {"a": [{}]}, [None], [1, "a"], {"type": "text"}, ["x"] * 70),
+)
+FIELDS = (
+    *("model", "messages", "prompt", "max_tokens", "max_completion_tokens", "min_tokens", "top_p"),
+    *(
+        "temperature",
+        "top_k",
+        "seed",
+        "ignore_eos",
+        "stop",
+        "stream",
+        "stream_options",
+        "n",
+        "echo",
+    ),
+    *("echo", "logprobs", "logit_bias", "tools", "response_format", "presence_penalty", "new"),
+)
+
+
+def test_any_wrong_value_in_any_field_is_taken_or_refused_by_name(server):
+    rng = random.Random(0)
+    bodies = []
+    for field, value in rng.sample([(f, v) for f in FIELDS for v in WRONG], 200):
+        path = rng.choice((CHAT, TEXT))
+        source = {"prompt": "x"} if path == TEXT else {"messages": [{"role": "u", "content": "x"}]}
+        body = source | {"max_tokens": 1} | {field: value}
+        if body["max_tokens"] is not None and body.get("stream") is not True:
+            bodies.append((path, body))
+    assert len(bodies) > 180
+    for path, body in bodies:
+        status, answer = server.post(path, body, timeout_s=30)
+        assert status == 200 or (400 <= status < 500 and answer["error"]["param"]), (body, answer)
+    assert server.metric("kv_cache_usage") == 0
 
 
 def test_neutral_values_of_unserved_fields_are_taken(server):
@@ -190,7 +264,7 @@ def test_a_client_that_leaves_frees_its_pages(server):
 
 
 def test_max_num_seqs_binds_and_the_queue_is_bounded(server):
-    body = chat("crowd", max_tokens=60, ignore_eos=True)
+    body = chat("crowd", max_tokens=30, ignore_eos=True)
     seen: list[tuple[float, float]] = []
     done = threading.Event()
 
@@ -241,6 +315,24 @@ def test_term_finishes_what_runs_and_refuses_what_comes():
             assert (status, answer["usage"]["completion_tokens"]) == (200, 100)
     finally:
         assert end(server) == 0
+
+
+def test_a_second_term_does_not_wait_for_what_runs():
+    server = start(*FLAGS)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(server.post, CHAT, chat("x", max_tokens=900, ignore_eos=True))
+            server.until(lambda: server.metric("num_requests_running") == 1)
+            os.kill(server.process.pid, signal.SIGTERM)
+            server.until(lambda: any("draining" in line for line in server.log))
+            began_s = time.monotonic()
+            os.kill(server.process.pid, signal.SIGTERM)
+            assert server.process.wait(timeout=30) == 0
+            assert time.monotonic() - began_s < 8
+            with pytest.raises((OSError, http.client.HTTPException)):
+                slow.result()
+    finally:
+        end(server)
 
 
 def test_a_taken_port_is_exit_3_with_its_code():

@@ -93,6 +93,14 @@ def test_sampling_follows_the_draw_and_the_kept_tokens():
     assert sample(logits, draws) == [0, 1, 0, 1, 2, 0, 1, 0]
 
 
+def test_no_draw_is_too_extreme_to_sample():
+    logits = torch.tensor([[0.5, 3.0, 1.0]])
+    assert sample(logits, [Draw(5e-324, point=0.999)]) == [1]
+    assert sample(logits, [Draw(1.0, top_k=2**63 - 1, point=0.0)]) == [1]
+    # The largest double below 1 rounds to 1 in float32.
+    assert sample(logits, [Draw(1e9, point=1 - 2**-53)]) == [0]
+
+
 def test_sampled_shares_are_the_probabilities():
     logits = torch.tensor([[2.0, 1.0, 0.0]]).repeat(1000, 1)
     chosen = sample(logits, [Draw(2.0, point=n / 1000) for n in range(1000)])

@@ -84,9 +84,9 @@ def usage(requests: Sequence[Request]) -> dict[str, Any]:
     }
 
 
-def error_body(code: str, message: str, param: str | None = None) -> dict[str, Any]:
-    """Return the API's error object; its code is ours with underscores."""
-    kind = "invalid_request_error" if param else "server_error"
+def error_body(status: int, code: str, message: str, param: str | None) -> dict[str, Any]:
+    """Return the API's error object for an HTTP status; its code is ours with underscores."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
     code = code.replace("-", "_")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 

@@ -12,7 +12,7 @@ import time
 
 from aiohttp import web
 
-from infx.domain.errors import InfraError, InfxError
+from infx.domain.errors import InfraError, InfxError, UsageError
 from infx.engine.arguments import Address
 from infx.engine.config import EngineConfig
 from infx.engine.loop import Engine
@@ -21,17 +21,19 @@ from infx.engine.server.handlers import Handlers
 __all__ = ["serve"]
 
 DRAIN_LIMIT_S = 30.0
-BODY_LIMIT_BYTES = 64 << 20
+BODY_LIMIT_BYTES = 16 << 20
 
 
 async def serve(config: EngineConfig, address: Address) -> int:
     """Serve until SIGTERM or SIGINT, then let running requests end; return the exit code.
 
-    Listens before it loads, so that /health answers (503) from the first moment. Raises InfraError
-    (``port-busy``) when the address is taken, RefusalError when the cache does not fit.
+    A second signal ends at once. Listens before it loads, so that /health answers (503) from the
+    first moment. Raises InfraError (``port-busy``) when the address is taken, UsageError when the
+    host has none, RefusalError when the cache does not fit.
     """
     listener = _listen(address)
-    changed, stopping = asyncio.Event(), _stop_signal()
+    changed = asyncio.Event()
+    stopping, hurried = _stop_signals()
     loop = asyncio.get_running_loop()
 
     def announce() -> None:
@@ -49,7 +51,7 @@ async def serve(config: EngineConfig, address: Address) -> int:
             _say(f"ready in {time.monotonic() - began_s:.1f} s")
             changed.clear()
             await _either(changed, stopping)
-        return await _end(engine)
+        return await _end(engine, hurried)
     finally:
         await site.cleanup()
 
@@ -60,6 +62,9 @@ def _listen(address: Address) -> socket.socket:
     try:
         listener.bind((address.host, address.port))
         listener.listen(1024)
+    except socket.gaierror as error:
+        listener.close()
+        raise UsageError("bad-option", f"--host {address.host}: {error.strerror}") from error
     except OSError as error:
         listener.close()
         busy = error.errno == errno.EADDRINUSE
@@ -80,11 +85,16 @@ async def _start_site(engine: Engine, listener: socket.socket) -> web.AppRunner:
     return runner
 
 
-def _stop_signal() -> asyncio.Event:
-    stopping = asyncio.Event()
+def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """Return what the first SIGTERM or SIGINT sets, and what every later one sets."""
+    stopping, hurried = asyncio.Event(), asyncio.Event()
+
+    def told() -> None:
+        (hurried if stopping.is_set() else stopping).set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    return stopping
+        asyncio.get_running_loop().add_signal_handler(number, told)
+    return stopping, hurried
 
 
 async def _either(*events: asyncio.Event) -> None:
@@ -96,8 +106,8 @@ async def _either(*events: asyncio.Event) -> None:
             await wait
 
 
-async def _end(engine: Engine) -> int:
-    """Drain and stop the engine; its failure becomes the exit code of its kind."""
+async def _end(engine: Engine, hurried: asyncio.Event) -> int:
+    """Drain, unless hurried, and stop the engine; its failure becomes the exit code of its kind."""
     if engine.failed is not None:
         if isinstance(engine.failed, InfxError):
             raise engine.failed
@@ -105,7 +115,7 @@ async def _end(engine: Engine) -> int:
     engine.drain()
     _say("draining")
     deadline = time.monotonic() + DRAIN_LIMIT_S
-    while not engine.idle and time.monotonic() < deadline:
+    while not (engine.idle or hurried.is_set()) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     await asyncio.to_thread(engine.stop)
     return 0

@@ -17,7 +17,14 @@ from infx.engine.loop import Engine, RequestRefusedError
 from infx.engine.metrics import render
 from infx.engine.request import Emission, FinishReason, Request
 from infx.engine.server.answers import Answer, error_body, sse
-from infx.engine.server.bodies import BodyError, Call, read_chat, read_completion, read_messages
+from infx.engine.server.bodies import (
+    BodyError,
+    Call,
+    read_chat,
+    read_completion,
+    read_text,
+    read_tokens,
+)
 
 __all__ = ["Handlers", "server_info"]
 
@@ -60,28 +67,21 @@ class Handlers:
         return await self._generate(http, read_completion, chat=False)
 
     async def _tokenize(self, http: web.Request) -> web.StreamResponse:
-        tokenizer = self._engine.tokenizer
         try:
             body = await _json_object(http)
-            text = body.get("prompt")
-            if text is None:
-                text = tokenizer.render(read_messages(body), add_generation_prompt=True)
-            if not isinstance(text, str):
-                raise BodyError("bad-request", f"prompt is {text!r}; expected a string", "prompt")
+            tokens = read_text(body, self._engine.tokenizer, self._config.context)
         except BodyError as error:
             return self._refuse(error.code, error.message, error.field)
-        tokens = tokenizer.encode(text)
         answer = {"tokens": tokens, "count": len(tokens), "max_model_len": self._config.context}
         return web.json_response(answer)
 
     async def _detokenize(self, http: web.Request) -> web.StreamResponse:
         tokenizer = self._engine.tokenizer
         try:
-            tokens = (await _json_object(http)).get("tokens")
-            call = read_completion({"prompt": tokens, "max_tokens": 1}, tokenizer, 1 << 62)
+            tokens = read_tokens(await _json_object(http), tokenizer)
         except BodyError as error:
-            return self._refuse(error.code, error.message.replace("prompt", "tokens"), "tokens")
-        return web.json_response({"prompt": tokenizer.decode(call.prompts[0] if tokens else [])})
+            return self._refuse(error.code, error.message, error.field)
+        return web.json_response({"prompt": tokenizer.decode(tokens)})
 
     async def _models(self, _: web.Request) -> web.Response:
         model = {
@@ -133,7 +133,7 @@ class Handlers:
                 return await self._stream(http, answer, call, requests, feed)
             return await self._whole(answer, requests, feed)
         finally:
-            self._engine.abort([request for request in requests if not request.finish_reason])
+            self._engine.abort(requests)
 
     async def _whole(
         self, answer: Answer, requests: list[Request], feed: AsyncIterator[tuple[int, Emission]]
@@ -183,7 +183,8 @@ class Handlers:
         self._engine.metrics.refusals[code] += 1
         status = STATUS.get(code, 400)
         headers = {"Retry-After": "1"} if status in (429, 503) else None
-        return web.json_response(error_body(code, message, field), status=status, headers=headers)
+        body = error_body(status, code, message, field)
+        return web.json_response(body, status=status, headers=headers)
 
 
 def server_info(config: EngineConfig) -> dict[str, Any]:
@@ -234,7 +235,8 @@ def _acceptance(config: EngineConfig) -> dict[str, Any]:
 async def _json_object(http: web.Request) -> dict[str, Any]:
     try:
         body = json.loads(await http.read())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError, web.RequestPayloadError) as error:
+        # A ValueError is no JSON, no UTF-8, or a number of more digits than Python reads.
         raise BodyError("bad-request", f"the body is not JSON: {error}", "body") from error
     if not isinstance(body, dict):
         raise BodyError("bad-request", "the body is not a JSON object", "body")
