@@ -6,7 +6,6 @@ lm-eval/  spec.json  lm-eval.log  progress.jsonl  samples.jsonl  results.json
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import re
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from infx.domain.errors import InfraError, MeasurementError
+from infx.domain.errors import MeasurementError
 from infx.domain.identity import content_id
 from infx.domain.point import Accuracy, Point
 from infx.domain.record import FilterScore, Score
 from infx.domain.serial import encode_pretty
+from infx.job.harness import check_version
 from infx.job.lm_eval_run import PROGRESS, RESULTS, SAMPLES, LmEvalSpec
 from infx.job.log_lines import useful_line
 from infx.job.process import Program, exit_text
@@ -62,7 +62,7 @@ def evaluate(
     """
     workload = point.workload
     assert isinstance(workload, Accuracy)
-    _check_version(point.harness.lm_eval)
+    check_version("lm-eval", point.harness.lm_eval)
     folder, started = fresh_folder(folder.resolve()), time.monotonic()
     task = write_task(folder / "task", workload)
     spec = _spec(point, workload, folder, task, base_url)
@@ -111,6 +111,8 @@ def read_score(folder: Path, workload: Accuracy, wall_s: float = 0.0) -> Score:
         filters=filters,
         questions_hash=content_id([row["arguments"] for row in rows]),
         empty=empty,
+        cut=results.get("cut", 0),
+        max_tokens=workload.max_tokens,
         wall_s=round(wall_s, 3),
     )
 
@@ -138,16 +140,6 @@ def _environment(base_url: str, *, online: bool) -> dict[str, str]:
     proxied = ",".join(filter(None, (env.get("NO_PROXY") or env.get("no_proxy"), host)))
     env |= {"NO_PROXY": proxied, "no_proxy": proxied}
     return env if online else env | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-
-
-def _check_version(planned: str) -> None:
-    try:
-        found = importlib.metadata.version("lm-eval")
-    except importlib.metadata.PackageNotFoundError as error:
-        message = f"lm-eval {planned} is not installed here"
-        raise InfraError("harness-missing", message, hint="pip install 'infx[bench]'") from error
-    if found != planned:
-        raise InfraError("harness-version", f"lm-eval is {found}; the plan says {planned}")
 
 
 def _run(

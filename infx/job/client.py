@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import shutil
@@ -14,20 +13,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from infx.domain.errors import InfraError, MeasurementError
-from infx.domain.identity import content_id
+from infx.domain.artifacts import RECORDS, SUMMARY
+from infx.domain.errors import MeasurementError
 from infx.domain.point import FixedLengths, Point
 from infx.job.counters import Scraper
+from infx.job.harness import check_version
 from infx.job.log_lines import useful_line
 from infx.job.process import Program, exit_text
+from infx.job.prompt_file import prompt_seed
 from infx.job.record import fresh_folder
 from infx.job.server import Server
 
-__all__ = ["LOG", "SUMMARY", "arguments", "measure", "prompt_seed"]
+__all__ = ["LOG", "arguments", "measure"]
 
 LOG = "aiperf.log"
-SUMMARY = "profile_export_aiperf.json"
-RECORDS = "profile_export.jsonl"
 
 TICK_S = 0.1
 STOP_S = 10.0
@@ -41,20 +40,21 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 REVISION = "0" * 40
 
 
-def arguments(point: Point, url: str, tokenizer: str, artifacts: Path) -> list[str]:
-    """Return aiperf's arguments for a throughput point.
+def arguments(point: Point, url: str, tokenizer: str, prompts: Path, artifacts: Path) -> list[str]:
+    """Return aiperf's arguments for a throughput point whose prompts are in a file.
 
-    Token counts are the server's: text that is tokenised again on the client's side comes out a
-    token longer or shorter now and then. Where the tokenizer has a chat template, a prompt is
-    ``isl`` tokens as the server sees it, template included. A connection is used once: a server
-    that closes idle ones (llama.cpp after 5 s or 100 requests) resets requests otherwise.
+    Token counts are the server's: aiperf counts nothing with the tokenizer, but does not start
+    without one, and would tokenise a corpus that nothing is drawn from (``--prompt-corpus``). A
+    connection is used once: a server that closes idle ones (llama.cpp after 5 s or 100 requests)
+    resets requests otherwise.
     """
     load = point.workload
     assert isinstance(load, FixedLengths)
     words = ["profile", "--model", point.arm.model.name, "--url", url]
     words += ["--endpoint-type", "chat", "--streaming", "--use-server-token-count"]
-    words += ["--tokenizer", tokenizer, *_template(tokenizer)]
-    words += ["--prompt-corpus", "random", "--isl", str(load.isl), "--osl", str(load.osl)]
+    words += ["--tokenizer", tokenizer, "--prompt-corpus", "random"]
+    words += ["--input-file", str(prompts), "--custom-dataset-type", "single_turn"]
+    words += ["--dataset-sampling-strategy", "sequential", "--osl", str(load.osl)]
     words += ["--random-seed", str(prompt_seed(point)), "--concurrency", str(point.conc)]
     words += _length(load)
     words += ["--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0"]
@@ -62,15 +62,6 @@ def arguments(point: Point, url: str, tokenizer: str, artifacts: Path) -> list[s
     words += ["--connection-reuse-strategy", "never"]
     words += ["--no-gpu-telemetry", "--no-server-metrics", "--ui", "none"]
     return [*words, "--export-level", "records", "--output-artifact-dir", str(artifacts)]
-
-
-def prompt_seed(point: Point) -> int:
-    """Return the seed of a point's prompts: its workload and concurrency decide them.
-
-    Two versions of an engine get the same prompts. Two points of one server do not: with one seed
-    the second found 98 % of its prompt tokens in the cache that the first had filled.
-    """
-    return int(content_id([point.workload, point.conc])[:7], 16)
 
 
 def measure(
@@ -88,7 +79,7 @@ def measure(
     Raises MeasurementError (``client-failed``, ``client-hung``), EngineError (``server-died``),
     and InfraError when aiperf is missing or not of ``version``.
     """
-    _check_version(version)
+    check_version("aiperf", version)
     fresh_folder(artifacts)
     with _private_env(tokenizer) as (env, name):
         told = [name if word == tokenizer else word for word in words]
@@ -99,17 +90,6 @@ def measure(
         finally:
             program.stop(signal.SIGINT, STOP_S)
     _check(program.exit_code(), artifacts)
-
-
-def _check_version(planned: str) -> None:
-    try:
-        installed = importlib.metadata.version("aiperf")
-    except importlib.metadata.PackageNotFoundError as error:
-        message = "aiperf is not installed beside infx"
-        raise InfraError("harness-missing", message, hint="pip install 'infx[bench]'") from error
-    if installed != planned:
-        message = f"aiperf {installed} is installed, the plan is made for {planned}"
-        raise InfraError("harness-version", message, hint=f"pip install aiperf=={planned}")
 
 
 def _length(load: FixedLengths) -> list[str]:
@@ -192,13 +172,3 @@ def _as_hub_cache(tokenizer: Path, repository: Path) -> None:
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text(REVISION)
     shutil.copytree(tokenizer, repository / "snapshots" / REVISION)
-
-
-def _template(tokenizer: str) -> list[str]:
-    """Return the flag where there is a template; a hub repository is taken to have one."""
-    folder = Path(tokenizer)
-    config = folder / "tokenizer_config.json"
-    if config.exists() and not (folder / "chat_template.jinja").exists():
-        has = bool(json.loads(config.read_text(encoding="utf-8")).get("chat_template"))
-        return ["--apply-chat-template"] if has else []
-    return ["--apply-chat-template"]

@@ -4,7 +4,8 @@ Writes into the folder of the specification:
 
     progress.jsonl   {"total": N} when the requests are known, then {"answered": n} after each
     samples.jsonl    lm-eval's sample of each question and filter: requests, answers, what was read
-    results.json     lm-eval's results, written last: where it exists, the run is complete
+    results.json     lm-eval's results, and how many answers were cut at the length limit; written
+                     last: where it exists, the run is complete
 
 Everything else goes to standard error. Exit 0 with results, 1 without.
 """
@@ -19,7 +20,7 @@ from typing import Any, TextIO, cast
 
 from infx.domain.serial import decode
 
-__all__ = ["PROGRESS", "RESULTS", "SAMPLES", "LmEvalSpec"]
+__all__ = ["PROGRESS", "RESULTS", "SAMPLES", "LmEvalSpec", "choices_of"]
 
 PROGRESS = "progress.jsonl"
 RESULTS = "results.json"
@@ -58,8 +59,9 @@ def run(spec: LmEvalSpec) -> None:
     utils.setup_logging()
     folder = Path(spec.folder)
     with (folder / PROGRESS).open("w", encoding="utf-8") as progress:
+        model = _model(spec, progress)
         results = lm_eval.simple_evaluate(
-            model=_model(spec, progress),
+            model=model,
             tasks=[spec.task],
             num_fewshot=spec.shots,
             limit=spec.limit,
@@ -72,7 +74,7 @@ def run(spec: LmEvalSpec) -> None:
             torch_random_seed=spec.seed,
             fewshot_random_seed=spec.seed,
         )
-    _write(folder, results)
+    _write(folder, results | {"cut": model.cut})
 
 
 def _model(spec: LmEvalSpec, progress: TextIO) -> Any:
@@ -81,19 +83,16 @@ def _model(spec: LmEvalSpec, progress: TextIO) -> Any:
     class Chat(LocalChatCompletion):  # type: ignore[misc]
         """lm-eval's chat client, which tells how far it is and lets no bad answer pass."""
 
-        answered = 0
+        answered = cut = 0
 
         def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
             _tell(progress, {"total": len(requests)})
             return cast("list[str]", super().generate_until(requests, disable_tqdm=True))
 
         def parse_generations(self, outputs: Any, **kwargs: Any) -> list[str]:
-            # lm-eval scores a body without choices, such as {"error": …} with status 200, as an
-            # empty answer.
-            for output in outputs if isinstance(outputs, list) else [outputs]:
-                if not (isinstance(output, dict) and output.get("choices")):
-                    raise ValueError(f"the server's answer has no choices: {str(output)[:200]}")
+            choices = choices_of(outputs)
             self.answered += 1
+            self.cut += any(choice.get("finish_reason") == "length" for choice in choices)
             _tell(progress, {"answered": self.answered})
             return cast("list[str]", super().parse_generations(outputs, **kwargs))
 
@@ -106,6 +105,20 @@ def _model(spec: LmEvalSpec, progress: TextIO) -> Any:
         seed=spec.seed,
         max_gen_toks=spec.max_tokens,
     )
+
+
+def choices_of(outputs: Any) -> list[dict[str, Any]]:
+    """Return the choices of an answer. Raises ValueError where there are none, as in {"error": …}
+    with status 200, or where one has no message: lm-eval scores both as an empty answer."""
+    found = []
+    for output in outputs if isinstance(outputs, list) else [outputs]:
+        choices = output.get("choices") if isinstance(output, dict) else None
+        if not choices:
+            raise ValueError(f"the server's answer has no choices: {str(output)[:200]}")
+        if not all(isinstance(c, dict) and isinstance(c.get("message"), dict) for c in choices):
+            raise ValueError(f"the server's answer has a choice without message: {choices!s:.200}")
+        found += choices
+    return found
 
 
 def _tell(progress: TextIO, line: dict[str, int]) -> None:

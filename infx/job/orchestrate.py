@@ -21,6 +21,7 @@ from infx.job import client, provenance
 from infx.job.agreement import check_acceptance, option_differences
 from infx.job.counters import Scraper
 from infx.job.events import Events
+from infx.job.prompt_file import write_prompts
 from infx.job.readiness import wait_ready
 from infx.job.record import fresh_folder, write_record, writing
 from infx.job.server import LOG, Server
@@ -174,7 +175,8 @@ class Job:
         tokenizer = self._own_tokenizer(server)
         self._events.tell("phase", point=point.label, phase="aiperf")
         artifacts = work.folder / "aiperf"
-        words = client.arguments(point, server.site.url, tokenizer, artifacts)
+        prompts = write_prompts(point, tokenizer, work.folder)
+        words = client.arguments(point, server.site.url, tokenizer, prompts, artifacts)
         self._add(work, "aiperf", artifacts, ("aiperf", *words))
         scraper.begin()
         with work.phase("client"):

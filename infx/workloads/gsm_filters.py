@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +48,11 @@ def normal_form(answer: str) -> str:
     if not matches:
         return NO_NUMBER
     last = matches[-1]
-    value = Decimal(last[1].replace(",", ""))
-    text = format(value, "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else str(int(text))
-    return f"-{text}" if last[0][0] in "-\u2212" and value else text
+    # As text: int() refuses more than 4,300 digits, which a model that repeats itself writes.
+    whole, _, decimals = last[1].replace(",", "").partition(".")
+    whole, decimals = whole.lstrip("0") or "0", decimals.rstrip("0")
+    value = f"{whole}.{decimals}" if decimals else whole
+    return f"-{value}" if last[0][0] in "-\u2212" and value != "0" else value
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -91,16 +93,37 @@ def _draw(template: Template, split: Split, distracted: bool, rng: Random) -> _P
     for _ in range(_ATTEMPTS):
         numbers = {name: rng.choice(template.numbers[name]) for name in names}
         worked = work_out(template, numbers)
-        if worked and _fair(numbers, worked) and _belongs(template, numbers, split):
+        if (
+            worked
+            and _belongs(template, numbers, split)
+            and _fair(_told(template, numbers), numbers.get("x"), worked)
+        ):
             return _Problem(template, numbers, worked)
     raise ValueError(f"template {template.name!r} has no sound numbers for {split!r}")
 
 
-def _fair(numbers: Mapping[str, int], worked: list[Worked]) -> bool:
-    """True when the target is not in the question, and the distractor's value in no step."""
+def _told(template: Template, numbers: Mapping[str, int]) -> list[int]:
+    """Return the numbers as the question says them: ``{t}0%`` says ten times t."""
+    text = _open_text(template, numbers).format_map(defaultdict(str, numbers))
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def _open_text(template: Template, numbers: Mapping[str, int]) -> str:
+    parts = [template.story, template.aside, template.ask]
+    if "x" not in numbers:
+        parts.remove(template.aside)
+    return " ".join(parts)
+
+
+def _fair(told: list[int], distractor: int | None, worked: list[Worked]) -> bool:
+    """True when the target is not in the question, and the distractor once, and in no step."""
     used = {int(term) for step in worked for term in step.expression.split()[::2]}
     results = [step.value for step in worked]
-    return results[-1] not in numbers.values() and numbers.get("x") not in used.union(results)
+    if results[-1] in told:
+        return False
+    return distractor is None or (
+        told.count(distractor) == 1 and distractor not in used.union(results)
+    )
 
 
 def _belongs(template: Template, numbers: Mapping[str, int], split: Split) -> bool:
@@ -114,16 +137,13 @@ def _belongs(template: Template, numbers: Mapping[str, int], split: Split) -> bo
 def _write(problem: _Problem, rng: Random) -> Question:
     template = problem.template
     slots = {name: str(value) for name, value in problem.numbers.items()} | _words(template, rng)
-    parts = [template.story, template.aside, template.ask]
-    if "x" not in problem.numbers:
-        parts.remove(template.aside)
     lines = [
         _sentence(text, slots | {"work": str(step)})
         for (_, text), step in zip(template.steps, problem.worked, strict=True)
     ]
     target = problem.worked[-1].value
     return Question(
-        question=_sentence(" ".join(parts), slots),
+        question=_sentence(_open_text(template, problem.numbers), slots),
         answer="\n".join([*lines, f"#### {target}"]),
         target=target,
         template=template.name,

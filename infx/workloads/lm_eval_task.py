@@ -28,7 +28,7 @@ TASKS = ("gsm_mini", "gsm_mini_heldout", "gsm8k")
 QUESTIONS = 500
 """Questions of gsm_mini when no limit is set: a standard error of 0.013 at a score of 0.9."""
 
-VERSION = "1.0"
+VERSION = "2.0"
 """Of gsm_mini: its templates, ranges and shots. Scores of two versions cannot be compared."""
 
 GSM8K_VERSION = "3.0"

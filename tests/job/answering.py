@@ -10,7 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
-__all__ = ["Answer", "Chat", "answering"]
+__all__ = ["CUT", "Answer", "Chat", "answering"]
+
+CUT = "…"
+"""An answer that ends so was cut at its limit."""
 
 Answer = Callable[[int, str], str | web.Response | None]
 """Given the number of the request and its question: the content, or a whole response."""
@@ -40,7 +43,9 @@ def answering(answer: Answer) -> Iterator[Chat]:
         if content == "hang":
             await asyncio.sleep(3600)
         message = {"role": "assistant", "content": content}
-        return web.json_response({"choices": [{"index": 0, "message": message}]})
+        end = "length" if content and content.endswith(CUT) else "stop"
+        choice = {"index": 0, "message": message, "finish_reason": end}
+        return web.json_response({"choices": [choice]})
 
     async def start() -> web.AppRunner:
         app = web.Application()

@@ -14,10 +14,15 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 from infx.frameworks.base import Framework, Launch, Option, Refusal
+from infx.job import client, server
 from infx.job.__main__ import main
 
 SERVER = Path(__file__).parent / "servers" / "broken.py"
 TOKENIZER = Path(__file__).parent / "tokenizer"
+
+DEFAULT_S = server.STOP_S, client.STOP_S
+PATIENCE_S = {"ignores-term": (1.0, 10.0), "hangs-when-measured": (10.0, 1.0)}
+"""For the faults that use it up: how long a server and a client may take to stop."""
 
 
 class Broken:
@@ -31,6 +36,7 @@ class Broken:
         return [Refusal("unsupported-tp", "tp 2: one rank only")] if arm.axes.tp > 1 else []
 
     def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
+        server.STOP_S, client.STOP_S = PATIENCE_S.get(str(arm.options["fault"]), DEFAULT_S)
         words = ("--port", str(port), "--model", arm.model.name, "--nonce", nonce)
         return Launch(argv=(sys.executable, str(SERVER), str(arm.options["fault"]), *words))
 

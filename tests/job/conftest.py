@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,24 @@ import pytest
 PROGRAM = Path(__file__).parent / "broken_job.py"
 
 
-@pytest.fixture
-def start_job(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
-    """Start the job of ``tmp_path`` as launch/ does; it is ended with the test."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> subprocess.Popen[bytes]:
-        with (tmp_path / "infx.log").open("ab") as log:
-            command = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "job.json")]
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
+@contextmanager
+def running_job(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the job of ``folder`` as launch/ does, and end it after the block."""
+    with (folder / "infx.log").open("ab") as log:
+        command = [sys.executable, "-P", str(PROGRAM), str(folder / "job.json")]
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield process
+    finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def start_job(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Start the job of ``tmp_path``; it is ended with the test."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(running_job(tmp_path))
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,11 @@ from aiohttp import web
 from infx.domain.errors import EngineError, InfraError, MeasurementError
 from infx.domain.point import Harness, Point
 from infx.domain.record import Score
-from infx.job.accuracy import evaluate, progress, read_score
+from infx.job import accuracy
+from infx.job.accuracy import ATTEMPTS, evaluate, progress, read_score
+from infx.job.lm_eval_run import choices_of
 from infx.workloads.gsm_mini import Question, few_shot, questions
-from tests.job.answering import answering
+from tests.job.answering import CUT, answering
 from tests.job.jobs import arm, point
 
 slow = pytest.mark.slow
@@ -25,6 +30,12 @@ slow = pytest.mark.slow
 COUNT, SEED = 20, 9
 ASKED = questions("test", COUNT, SEED)
 PLACE = {made.question: place for place, made in enumerate(ASKED)}
+
+
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a failing server once, to save the pauses between attempts."""
+    monkeypatch.setattr(accuracy, "ATTEMPTS", 1)
 
 
 def evaluation(conc: int = 4, **workload: Any) -> Point:
@@ -45,7 +56,7 @@ STYLES: list[tuple[str | None, int, int, int]] = [
     ("", 0, 0, 0),
     ("#### {wrong}", 0, 0, 0),
     ("#### {target}.0", 0, 0, 1),
-    ("#### {target}\nThat is every 99 days.", 1, 0, 0),
+    ("#### {target}\nThat is every 99 days" + CUT, 1, 0, 0),
     ("#### ${target}", 0, 1, 1),
     (None, 0, 0, 0),
 ]
@@ -58,15 +69,35 @@ def styled(place: int, made: Question) -> str | None:
     return text.format(answer=made.answer, target=made.target, wrong=made.target + 1)
 
 
-@slow
-def test_scores_are_exactly_what_the_answers_deserve(tmp_path: Path) -> None:
+BARS = {"strict-match": 0.9, "robust": 0.5}
+ALL = evaluation(limit=COUNT, seed=SEED, bars=BARS, max_tokens=77)
+
+
+@dataclass
+class Run:
+    """One evaluation of all questions, answered in every style."""
+
+    score: Score
+    folder: Path
+    bodies: list[dict[str, Any]]
+    seen: list[tuple[int, int]]
+
+
+def run_of(asked: Point, folder: Path) -> Run:
     seen: list[tuple[int, int]] = []
-    bars = {"strict-match": 0.9, "robust": 0.5}
-    asked = evaluation(limit=COUNT, seed=SEED, bars=bars, max_tokens=77)
     with answering(lambda _n, text: styled(PLACE[text], ASKED[PLACE[text]])) as chat:
-        score = evaluate(
-            asked, chat.url, tmp_path / "lm-eval", watch=lambda *counts: seen.append(counts)
-        )
+        score = evaluate(asked, chat.url, folder, watch=lambda *counts: seen.append(counts))
+    return Run(score, folder, chat.bodies, seen)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of(ALL, tmp_path_factory.mktemp("run") / "lm-eval")
+
+
+@slow
+def test_scores_are_exactly_what_the_answers_deserve(run: Run) -> None:
+    score = run.score
     share = [sum(style[i] for style in STYLES) / len(STYLES) for i in (1, 2, 3)]
     assert any(made.target >= 1000 for made in ASKED[2 :: len(STYLES)])
     assert [f.score for f in score.filters.values()] == pytest.approx(share)
@@ -77,10 +108,33 @@ def test_scores_are_exactly_what_the_answers_deserve(tmp_path: Path) -> None:
     assert [f.bar for f in score.filters.values()] == [0.9, None, 0.5]
     assert (score.questions, score.limit, score.shots, score.empty) == (COUNT, COUNT, 5, 4)
     assert score.wall_s > 0.5
-    assert seen[0] == (0, 0)
-    assert progress(tmp_path / "lm-eval") == (COUNT, COUNT)
-    _check_bodies(chat.bodies)
-    _check_evidence(tmp_path / "lm-eval", score, asked)
+
+
+@slow
+def test_cut_answers_are_counted(run: Run) -> None:
+    assert sum((styled(*pair) or "").endswith(CUT) for pair in enumerate(ASKED)) == 2
+    assert (run.score.cut, run.score.max_tokens) == (2, 77)
+
+
+@slow
+def test_progress_is_told_and_evidence_kept(run: Run) -> None:
+    assert run.seen[0] == (0, 0)
+    assert progress(run.folder) == (COUNT, COUNT)
+    _check_bodies(run.bodies)
+    _check_evidence(run.folder, run.score, ALL)
+
+
+@slow
+def test_equal_questions_have_equal_hashes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lm-eval").mkdir()
+    again = run_of(dataclasses.replace(ALL, conc=1), tmp_path / "lm-eval").score
+    assert again.questions_hash == run.score.questions_hash
+    assert len(again.questions_hash) == 64
+    assert (tmp_path / "lm-eval.old1").is_dir()
+    samples = tmp_path / "lm-eval" / "samples.jsonl"
+    samples.write_text(samples.read_text().replace("Question: ", "Problem: "))
+    other = read_score(tmp_path / "lm-eval", ALL.workload)  # type: ignore[arg-type]
+    assert other.questions_hash != again.questions_hash
 
 
 def _check_bodies(bodies: list[dict[str, Any]]) -> None:
@@ -106,59 +160,64 @@ def _check_evidence(folder: Path, score: Score, asked: Point) -> None:
 
 
 @slow
-def test_equal_questions_have_equal_hashes(tmp_path: Path) -> None:
-    with answering(lambda _n, _text: "#### 0") as chat:
-        scores = [
-            evaluate(evaluation(conc=conc, limit=1, seed=seed), chat.url, tmp_path / "lm-eval")
-            for conc, seed in ((4, 0), (1, 0), (4, 1))
-        ]
-    first, again, other = (score.questions_hash for score in scores)
-    assert first == again != other
-    assert len(first) == 64
-    assert (tmp_path / "lm-eval.old2").is_dir()
-    # One question tells next to nothing: the widest standard error there is.
-    assert scores[0].filters["robust"].stderr == 0.5
-
-
-@slow
-def test_a_server_that_refuses_is_quoted(tmp_path: Path) -> None:
+def test_a_server_that_refuses_is_asked_again_and_quoted(tmp_path: Path) -> None:
     with answering(lambda _n, _t: web.Response(status=500, text="the cache is on fire")) as chat:
-        message = _failure(evaluation(limit=2), chat.url, tmp_path, "evaluation-failed")
+        message = _failure(evaluation(limit=1), chat.url, tmp_path, "evaluation-failed")
     assert "500" in message
     assert "the cache is on fire" in message
+    assert len(chat.bodies) == ATTEMPTS == 3
 
 
 @slow
-def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_named(tmp_path: Path, once: None) -> None:
     message = _failure(evaluation(limit=2), "http://127.0.0.1:9", tmp_path, "evaluation-failed")
     assert "Connect call failed ('127.0.0.1', 9)" in message
 
 
 @slow
-def test_a_body_without_choices_is_no_answer(tmp_path: Path) -> None:
+def test_a_choice_without_a_message_is_no_answer(tmp_path: Path, once: None) -> None:
     def broken(number: int, text: str) -> str | web.Response:
-        return right(number, text) if number == 1 else web.json_response({"error": "no room"})
+        choice = {"index": 0, "text": "no message"}
+        return right(number, text) if number == 1 else web.json_response({"choices": [choice]})
 
     with answering(broken) as chat:
         message = _failure(evaluation(limit=3), chat.url, tmp_path, "evaluation-failed")
-    assert "no room" in message
+    assert "a choice without message" in message
+    assert "no message" in message
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"error": "no room"}, "has no choices: {'error': 'no room'}"),
+        ({"choices": []}, "has no choices"),
+        (None, "has no choices: None"),
+        ({"choices": [{"text": "x"}]}, "a choice without message"),
+        ({"choices": [{"message": "x"}]}, "a choice without message"),
+        ([{"choices": [None]}], "a choice without message"),
+    ],
+)
+def test_what_is_no_answer(body: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        choices_of(body)
 
 
 @slow
-def test_answers_that_are_all_empty_are_no_score(tmp_path: Path) -> None:
-    with answering(lambda _n, _text: None) as chat:
-        message = _failure(evaluation(limit=3), chat.url, tmp_path, "evaluation-failed")
-    assert "all 3 answers are empty" in message
+def test_answers_that_are_all_empty_are_no_score(run: Run, tmp_path: Path) -> None:
+    shutil.copy(run.folder / "results.json", tmp_path)
+    rows = [json.loads(line) for line in (run.folder / "samples.jsonl").read_text().splitlines()]
+    emptied = [json.dumps(row | {"resps": [[" \n"]]}) + "\n" for row in rows]
+    (tmp_path / "samples.jsonl").write_text("".join(emptied))
+    with pytest.raises(MeasurementError, match=f"all {COUNT} answers are empty") as caught:
+        read_score(tmp_path, ALL.workload)  # type: ignore[arg-type]
+    assert caught.value.code == "evaluation-failed"
 
 
 @slow
 def test_a_hang_ends_at_the_limit_with_every_process(tmp_path: Path) -> None:
-    def slow_third(number: int, text: str) -> str:
-        return right(number, text) if number < 3 else "hang"
-
-    with answering(slow_third) as chat:
-        message = _failure(evaluation(limit=4), chat.url, tmp_path, "evaluation-hung", limit_s=8.0)
-    assert "8 s: 2 of 4 answered" in message
+    with answering(lambda _n, _text: "hang") as chat:
+        message = _failure(evaluation(limit=4), chat.url, tmp_path, "evaluation-hung", limit_s=4.0)
+    assert re.search(r"4 s: 0 of [04] answered", message)
     assert not psutil.Process().children(recursive=True)
 
 
@@ -238,9 +297,20 @@ def test_the_real_gsm8k(tmp_path: Path) -> None:
 
 def test_another_lm_eval_than_planned_is_refused(tmp_path: Path) -> None:
     asked = dataclasses.replace(evaluation(), harness=Harness(lm_eval="0.4.99"))
-    with pytest.raises(InfraError, match=r"lm-eval is 0\.4\.13; the plan says 0\.4\.99") as caught:
+    with pytest.raises(InfraError, match=r"lm-eval 0\.4\.13 is installed.*0\.4\.99") as caught:
         evaluate(asked, "http://127.0.0.1:9", tmp_path / "lm-eval")
     assert caught.value.code == "harness-version"
+
+
+def test_one_question_tells_next_to_nothing(tmp_path: Path) -> None:
+    """Its standard error is the widest there is."""
+    metrics = {"exact_match,none": 1.0, "exact_match_stderr,none": "N/A"}
+    results = {"results": {"own": metrics}, "n-shot": {"own": 0}}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    row = {"filter": "none", "resps": [["x"]], "arguments": []}
+    (tmp_path / "samples.jsonl").write_text(json.dumps(row) + "\n")
+    score = read_score(tmp_path, evaluation(task="own.yaml").workload)  # type: ignore[arg-type]
+    assert score.filters["none"].stderr == 0.5
 
 
 def test_a_bar_for_a_filter_that_is_not_there_is_an_error(tmp_path: Path) -> None:

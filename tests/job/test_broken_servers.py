@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import Axes
-from tests.job.conftest import PROGRAM
+from tests.job.conftest import PROGRAM, running_job
 from tests.job.jobs import arm, events, point, records, write_job
 from tests.job.processes import processes_of, wait_until
 
@@ -137,24 +138,37 @@ def test_a_server_that_leaves_daemons(tmp_path: Path, start_job: Start) -> None:
     assert not processes_of(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("fault", "limit_s", "code", "sentence"),
-    [
-        ("dies-when-measured", 99, "server-died", "killed by SIGSEGV): RuntimeError: out of pages"),
-        ("fails-when-measured", 99, "client-failed", "requests failed, most with"),
-        ("hangs-when-measured", 4, "client-hung", "did not end within 4 s"),
-    ],
-)
-def test_while_it_is_measured(
-    fault: str, limit_s: float, code: str, sentence: str, tmp_path: Path, start_job: Start
-) -> None:
-    write_job(tmp_path, point(arm(options={"fault": fault})), point_limit_s=limit_s)
-    assert start_job().wait(100) == 0
-    record = records(tmp_path)[0]
+MEASURED = {
+    "dies-when-measured": (99, "server-died", "killed by SIGSEGV): RuntimeError: out of pages"),
+    "fails-when-measured": (99, "client-failed", "requests failed, most with"),
+    "hangs-when-measured": (4, "client-hung", "did not end within 4 s"),
+}
+"""A fault, the point's limit in s, the code, the sentence."""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the job of each fault; they run side by side."""
+    folder = tmp_path_factory.mktemp("measured")
+    with ExitStack() as stack:
+        jobs = []
+        for fault, (limit_s, _, _) in MEASURED.items():
+            broken = point(arm(options={"fault": fault}))
+            write_job(folder / fault, broken, point_limit_s=limit_s)
+            jobs.append(stack.enter_context(running_job(folder / fault)))
+        assert [job.wait(100) for job in jobs] == [0, 0, 0]
+    return folder
+
+
+@pytest.mark.parametrize("fault", MEASURED)
+def test_while_it_is_measured(fault: str, measured: Path) -> None:
+    _, code, sentence = MEASURED[fault]
+    folder = measured / fault
+    record = records(folder)[0]
     assert str(record.status) == f"failed:{code}"
     assert sentence in record.status.sentence
-    assert (tmp_path / record.artifacts["aiperf"] / "aiperf.log").exists()
-    assert not processes_of(tmp_path)
+    assert (folder / record.artifacts["aiperf"] / "aiperf.log").exists()
+    assert not processes_of(folder)
 
 
 def test_a_full_disk_ends_the_job(tiny_disk: Path) -> None:

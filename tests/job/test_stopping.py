@@ -42,6 +42,15 @@ def job(tmp_path: Path, start_job: Start) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.fixture
+def starting(tmp_path: Path, start_job: Start) -> subprocess.Popen[bytes]:
+    """A job whose client has begun to start its services."""
+    write_job(tmp_path, point(arm(options={"fault": "slow"}), requests=400))
+    process = start_job()
+    assert wait_until(lambda: len(processes_of(tmp_path)) > 6, 60)
+    return process
+
+
 def test_term_while_measuring(tmp_path: Path, job: subprocess.Popen[bytes]) -> None:
     job.send_signal(signal.SIGTERM)
     assert job.wait(40) == 143
@@ -68,10 +77,9 @@ def test_stopped_while_the_server_starts(
     assert not processes_of(tmp_path)
 
 
-def test_kill_9_leaves_no_process(tmp_path: Path, job: subprocess.Popen[bytes]) -> None:
-    assert len(processes_of(tmp_path)) > 4
-    os.kill(job.pid, signal.SIGKILL)
-    job.wait()
+def test_kill_9_leaves_no_process(tmp_path: Path, starting: subprocess.Popen[bytes]) -> None:
+    os.kill(starting.pid, signal.SIGKILL)
+    starting.wait()
     assert wait_until(lambda: not processes_of(tmp_path), 5)
     assert records(tmp_path) == []
 

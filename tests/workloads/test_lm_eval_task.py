@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from infx.domain.errors import ConfigError
 from infx.domain.point import Accuracy
 from infx.workloads.gsm_mini import few_shot, questions
-from infx.workloads.lm_eval_task import QUESTIONS, TASKS, write_task
+from infx.workloads.lm_eval_task import (
+    FILTERS,
+    GSM8K_VERSION,
+    QUESTIONS,
+    TASKS,
+    VERSION,
+    write_task,
+)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -62,6 +72,38 @@ def test_gsm8k_names_the_files_it_was_given(tmp_path: Path) -> None:
     path = write_task(tmp_path / "task", Accuracy(task="gsm8k", source=str(tmp_path)))
     assert f'"test": "{tmp_path / "test.jsonl"}"' in path.read_text()
     assert "first_n" not in path.read_text()
+
+
+class _Task(yaml.SafeLoader):
+    """Reads ``!function module.name`` as that text."""
+
+
+_Task.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+
+
+def task_of(path: Path) -> dict[str, Any]:
+    return yaml.load(path.read_text(), Loader=_Task)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_asks_and_scores_as_lm_evals_own_gsm8k(task: str, tmp_path: Path) -> None:
+    found = importlib.util.find_spec("lm_eval")
+    assert found
+    assert found.origin
+    own = task_of(Path(found.origin).parent / "tasks" / "gsm8k" / "gsm8k.yaml")
+    source = "hub" if task == "gsm8k" else "generated"
+    ours = task_of(write_task(tmp_path, Accuracy(task=task, limit=1, source=source)))
+    *filters, robust = ours["filter_list"]
+    assert filters == own["filter_list"]
+    assert robust["filter"][0]["filter_fn"] == "gsm_filters.last_number"
+    same = (
+        *("output_type", "training_split", "fewshot_split", "test_split", "doc_to_text"),
+        *("doc_to_target", "generation_kwargs", "metric_list"),
+    )
+    assert {name: ours[name] for name in same} == {name: own[name] for name in same}
+    assert tuple(f["name"] for f in ours["filter_list"]) == FILTERS
+    assert str(ours["metadata"]["version"]) == (GSM8K_VERSION if task == "gsm8k" else VERSION)
+    assert str(own["metadata"]["version"]) == GSM8K_VERSION
 
 
 def test_gsm8k_of_the_hub(tmp_path: Path) -> None:

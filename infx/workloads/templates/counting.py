@@ -187,7 +187,7 @@ COUNTING: tuple[Template, ...] = (
             "x": range(31, 99),
         },
         story="A necklace takes {a} red beads and {b} white beads. "
-        "{name} has {d} beads and makes {c} necklaces.",
+        "{name} has {d} beads, enough of each color, and makes {c} necklaces.",
         aside="Each necklace is {x} centimeters long.",
         ask="How many beads are left?",
         steps=(

@@ -11,7 +11,7 @@ HELDOUT: tuple[Template, ...] = (
     Template(
         name="drinks-machine",
         numbers={"a": range(120, 400), "b": range(15, 60), "c": range(20, 90), "x": range(2, 9)},
-        story="A drinks machine holds {a} cans. {b} cans are sold in the morning "
+        story="There are {a} cans in a drinks machine. {b} cans are sold in the morning "
         "and twice as many in the afternoon. Then {c} cans are put in.",
         aside="A can costs ${x}.",
         ask="How many cans are in the machine now?",

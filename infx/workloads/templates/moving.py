@@ -96,7 +96,7 @@ MOVING: tuple[Template, ...] = (
         name="sum-of-ages",
         numbers={"a": range(9, 46), "b": range(3, 18), "x": range(150, 190)},
         story="{name} is {a} years old. {other} is {b} years younger than twice {name}'s age.",
-        aside="{name} is {x} centimeters tall.",
+        aside="There are {x} houses in {name}'s street.",
         ask="How old are {name} and {other} together?",
         steps=(
             ("double = a * 2", "Twice {name}'s age is {work} years."),
@@ -106,7 +106,7 @@ MOVING: tuple[Template, ...] = (
     ),
     Template(
         name="father-later",
-        numbers={"a": range(7, 15), "b": range(3, 5), "c": range(3, 25), "x": range(58, 75)},
+        numbers={"a": range(9, 15), "b": range(3, 5), "c": range(3, 25), "x": range(82, 99)},
         story="{name} is {a} years old, and {her} father is {b} times as old.",
         aside="The family's house is {x} years old.",
         ask="How old will the father be in {c} years?",
@@ -228,15 +228,15 @@ MOVING: tuple[Template, ...] = (
     Template(
         name="recipe-for-more",
         numbers={
-            "a": range(2, 9),
-            "b": range(2, 13),
+            "a": range(4, 9),
+            "b": range(2, 8),
             "c": range(12, 97),
             "d": range(3, 30),
             "x": range(98, 180),
         },
         story="A recipe for {a} people takes {b} cups of flour. "
         "{name} cooks for {c} people and has {d} cups of flour at home.",
-        aside="The soup cooks for {x} minutes.",
+        aside="The recipe is {x} years old.",
         ask="How many more cups of flour does {name} need?",
         steps=(
             ("times = c / a", "{name} makes the recipe {work} times."),

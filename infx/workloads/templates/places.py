@@ -13,8 +13,8 @@ PLACES: tuple[Template, ...] = (
         numbers={
             "a": range(4, 13),
             "b": range(15, 60),
-            "c": range(20, 150),
-            "d": range(5, 90),
+            "c": range(60, 150),
+            "d": range(5, 60),
             "x": range(3, 40),
         },
         story="A library has {a} shelves with {b} books each. "
@@ -50,7 +50,7 @@ PLACES: tuple[Template, ...] = (
             "x": range(33, 95),
         },
         story="A school takes {a} classes of {b} pupils and {c} teachers on a trip. "
-        "They ride in vans with {d} seats, and every seat is taken.",
+        "They ride in vans with {d} seats each, besides the driver's, and no seat stays empty.",
         aside="The trip is {x} miles long.",
         ask="How many vans are there?",
         steps=(
@@ -68,8 +68,8 @@ PLACES: tuple[Template, ...] = (
             "d": range(5, 60),
             "x": range(60, 99),
         },
-        story="A tank holds {a} liters. A pump brings {b} liters a minute for {c} minutes, "
-        "but {d} liters leak out.",
+        story="An empty tank can hold {a} liters. A pump brings {b} liters a minute "
+        "for {c} minutes, but {d} liters leak out.",
         aside="The tank is {x} inches high.",
         ask="How many liters are missing until the tank is full?",
         steps=(
@@ -103,17 +103,17 @@ PLACES: tuple[Template, ...] = (
             "a": range(3, 10),
             "b": range(25, 80),
             "c": range(60, 300),
-            "d": range(15, 150),
+            "d": range(15, 60),
             "x": range(2, 15),
         },
-        story="A car park has {a} floors with {b} spaces each. "
+        story="An empty car park has {a} floors with {b} spaces each. "
         "In the morning {c} cars drive in, and by noon {d} of them leave.",
         aside="An hour of parking costs ${x}.",
         ask="How many spaces are free at noon?",
         steps=(
             ("spaces = a * b", "There are {work} spaces."),
-            ("parked = c - d", "At noon {work} cars are parked."),
-            ("free = spaces - parked", "So {work} spaces are free."),
+            ("rest = spaces - c", "After the morning {work} spaces are free."),
+            ("free = rest + d", "At noon {work} spaces are free."),
         ),
     ),
     Template(

@@ -27,7 +27,7 @@ SHOPPING: tuple[Template, ...] = (
             "a": range(3, 10),
             "b": range(2, 9),
             "c": range(8, 41),
-            "d": range(60, 261, 20),
+            "d": range(50, 101, 50),
             "x": range(2, 50),
         },
         words={"item": STATIONERY},
@@ -52,7 +52,7 @@ SHOPPING: tuple[Template, ...] = (
         },
         words={"item": BAKED},
         story="A shop sells {a} small boxes of {item} for ${b} each "
-        "and {c} large boxes for ${d} each. The boxes themselves cost ${e}.",
+        "and {c} large boxes for ${d} each. All the empty boxes together cost the shop ${e}.",
         aside="The shop also gives away {x} paper bags.",
         ask="How many dollars does the shop keep?",
         steps=(
@@ -127,7 +127,7 @@ SHOPPING: tuple[Template, ...] = (
     Template(
         name="museum-tickets",
         numbers={
-            "a": range(9, 26),
+            "a": range(13, 26),
             "b": range(4, 13),
             "c": range(2, 9),
             "d": range(3, 30),
