@@ -40,7 +40,17 @@ class _Prompts(msgspec.Struct, frozen=True):
 
 class _Dataset(msgspec.Struct, frozen=True):
     type: str = ""
+    format: str = ""
+    osl: _Length | None = None
     prompts: _Prompts | None = None
+
+    def independent(self) -> bool:
+        """Return True when its requests have no pauses, so that the asked load is kept up."""
+        return self.type == "synthetic" or (self.type, self.format) == ("file", "single_turn")
+
+    def length(self) -> _Length | None:
+        """Return the output length; a file's own stands beside it."""
+        return self.osl or (self.prompts.osl if self.prompts else None)
 
 
 class _Phase(msgspec.Struct, frozen=True):
@@ -60,8 +70,8 @@ class _Config(msgspec.Struct, frozen=True):
 def read_asked(input_config: Any) -> Asked:
     """Return what an export's ``input_config`` asked for; of any other form, why it is unknown.
 
-    Concurrency and length are only known for a synthetic data set: traces have pauses and lengths
-    of their own.
+    Concurrency and length are only known for synthetic prompts and files of single turns: traces
+    have pauses and lengths of their own.
     """
     try:
         config = msgspec.convert(input_config, _Config)
@@ -75,10 +85,10 @@ def read_asked(input_config: Any) -> Asked:
 
 
 def _of(phase: _Phase, dataset: _Dataset) -> Asked:
-    synthetic = dataset.type == "synthetic"
-    osl = dataset.prompts.osl if synthetic and dataset.prompts else None
+    independent = dataset.independent()
+    osl = dataset.length() if independent else None
     return Asked(
-        conc=_whole(phase.concurrency) if synthetic else None,
+        conc=_whole(phase.concurrency) if independent else None,
         requests=_whole(phase.requests),
         osl=osl.fixed() if osl else None,
         duration_s=phase.duration,

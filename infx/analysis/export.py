@@ -15,13 +15,11 @@ from typing import Any
 
 import msgspec
 
+from infx.domain.artifacts import LOG, RECORDS, SUMMARY
 from infx.domain.errors import UsageError
 from infx.domain.findings import Finding, Where
 
 __all__ = [
-    "LOG",
-    "RECORDS",
-    "SUMMARY",
     "Export",
     "Failure",
     "Metadata",
@@ -31,10 +29,6 @@ __all__ = [
     "artifact_folders",
     "read_export",
 ]
-
-SUMMARY = "profile_export_aiperf.json"
-RECORDS = "profile_export.jsonl"
-LOG = "logs/aiperf.log"
 
 _CELL = re.compile(r"(concurrency|trial)_\d+")
 """Names of the folders that a sweep of aiperf makes for its cells."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from infx.analysis.evidence import Evidence, Findings, beyond, error, percent, warning
-from infx.analysis.export import RECORDS, SUMMARY
 from infx.analysis.measurements import account, steady_conc
+from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.findings import Finding
 
 __all__ = [
