@@ -29,6 +29,10 @@ FAMILIES = {
         "Measurements that may not enter a frontier",
         "Written `invalid:code`; the point is drawn crossed, with its reason.",
     ),
+    "remark": (
+        "Remarks on measurements that count",
+        "The point stays valid; the report lists the remark.",
+    ),
     "engine": (
         "Refusals of infx's own engine",
         "At start, at planning (the candidate is excluded) or as an HTTP error.",

@@ -26,10 +26,9 @@ ORDER = [
     "analysis",
     "report",
     "changelog",
-    "review",
     "cli",
 ]
-PURE = ("domain", "plan", "analysis", "changelog", "review")
+PURE = ("domain", "plan", "analysis", "changelog")
 EFFECTS = {"subprocess", "socket", "urllib", "http", "aiohttp", "time", "signal", "random"}
 ENGINE_MAY_USE = {"domain", "workloads", "engine"}
 

@@ -74,7 +74,10 @@ def test_every_command_of_the_pages_is_one(page: str, command: str) -> None:
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            linked = page.parent / target
+            assert linked.exists(), f"{page.name} links to {target}"
+            if linked.suffix == ".png":
+                assert linked.read_bytes()[:4] == b"\x89PNG", f"{target} is no picture"
 
 
 @pytest.mark.parametrize("command", ["sweep", "check", "test", "proof"])

@@ -80,7 +80,7 @@ def _entries(plan: Plan) -> list[tuple[str, int, int, int, int, float]]:
         points = [point for point in plan.points if point.entry == entry]
         jobs = [job for job in plan.jobs if job.points[0].entry == entry]
         throughput = sum(point.mode == "throughput" for point in points)
-        arms = len({id(point.arm) for point in points if point.mode == "throughput"})
+        arms = len({point.arm.arm_id for point in points if point.mode == "throughput"})
         seconds = sum(job_s(job) for job in jobs)
         rows.append((entry, arms, throughput, len(points) - throughput, len(jobs), seconds))
     return rows
@@ -96,20 +96,38 @@ def _cost(plan: Plan) -> str:
 
 def _print_ledger(ledger: Sequence[Candidate]) -> None:
     from infx.cli.output import table
+    from infx.domain.axes import kebab
     from infx.domain.point import short
 
     rows = [
         (
             row.disposition,
             row.entry,
-            " ".join(f"{name}={value}" for name, value in row.values.items()),
+            " ".join(f"{kebab(name)}={_shown(value)}" for name, value in row.values.items()),
             short(row.point_id),
-            row.sentence or row.rule,
+            _why(row),
             row.where,
         )
         for row in ledger
     ]
     table(("WHAT", "ENTRY", "VALUES", "POINT", "WHY", "WHERE"), rows)
+
+
+def _shown(value: object) -> str:
+    """Return a value as YAML spells it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)
+
+
+def _why(row: Candidate) -> str:
+    """Return what decided: a code with its sentence, or the reason of a rule."""
+    from infx.domain.codes import CODES
+
+    code = row.rule.partition(":")[0]
+    return f"{code}: {row.sentence}" if code in CODES else row.sentence
 
 
 def _data(plan: Plan, ledger: bool, output: Path | None) -> dict[str, Any]:

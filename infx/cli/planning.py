@@ -30,7 +30,9 @@ def plan_of(
     if not saved:
         return make_plan(matrix_of(sources, globs, project, on))
     if len(sources) > 1 or globs or on:
-        raise UsageError("bad-option", f"a saved plan stands alone; with {saved[0]} came more")
+        message = f"{saved[0]} is run as it is: no other file, --entry or --on goes with it"
+        hint = "choose when planning: infx plan MATRIX --entry … --on … -o plan.json"
+        raise UsageError("bad-option", message, hint=hint)
     return _read_saved(Path(saved[0]), project)
 
 
@@ -39,7 +41,10 @@ def matrix_of(
 ) -> Matrix:
     """Return the entries that the globs choose (all without a glob), on the cluster ``on``."""
     from infx.config.load import load_matrix
+    from infx.domain.errors import UsageError
 
+    for saved in (source for source in sources if source.endswith(".json")):
+        raise UsageError("bad-option", f"{saved} is a saved plan", hint="name its matrix")
     matrix = load_matrix([project.matrix_path(source) for source in sources], project)
     matrix = _chosen(matrix, globs) if globs else matrix
     return _moved(matrix, cluster_named(on, project)) if on else matrix

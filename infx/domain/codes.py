@@ -11,7 +11,7 @@ from typing import Literal
 
 __all__ = ["CODES", "Code", "Family"]
 
-Family = Literal["config", "plan", "usage", "infra", "failed", "invalid", "engine"]
+Family = Literal["config", "plan", "usage", "infra", "failed", "invalid", "remark", "engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,6 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "cancelled-in-flight": ("too many requests were cut at the end", "lengthen it"),
         "requests-missing": ("fewer requests ran than were asked", "read aiperf's log"),
         "window-short": ("a timed run ended well before its time", "read aiperf's log"),
-        "asked-unknown": (
-            "the export does not tell what the run was asked, so that is not checked",
-            "judge it beside its plan, or with the aiperf that infx pins",
-        ),
         "osl-mismatch": (
             "outputs are not as long as asked",
             "check ignore_eos and the limit",
@@ -189,12 +185,7 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "the cache is too small for the load",
             "raise it or lower max-num-seqs",
         ),
-        "prefix-cache-hits": (
-            "much of the input was not computed but found in the prefix cache",
-            "switch prefix caching off, or read the figures as those of a warm cache",
-        ),
         "empty-answers": ("answers of an evaluation hold no text", "read its samples"),
-        "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
         "config-differs": ("the running server is not configured as planned", "check the recipe"),
         "clock-skew": ("the export's times are impossible", "check the clocks"),
         "unsafe-scenario": ("the scenario ran with a safety override", "run it as published"),
@@ -203,6 +194,18 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "a successful request lacks a metric",
             "measure with --streaming and --export-level records",
         ),
+    },
+    # A measurement that counts, with something to know about it.
+    "remark": {
+        "asked-unknown": (
+            "the export does not tell what the run was asked, so that is not checked",
+            "judge it beside its plan, or with the aiperf that infx pins",
+        ),
+        "prefix-cache-hits": (
+            "much of the input was not computed but found in the prefix cache",
+            "switch prefix caching off, or read the figures as those of a warm cache",
+        ),
+        "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },
     # The engine's refusals (infx's own engine).
     "engine": {

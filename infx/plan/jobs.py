@@ -10,15 +10,16 @@ from infx.domain.point import Accuracy, Point
 
 __all__ = ["estimate_cost", "job_s", "make_jobs", "point_s"]
 
-SERVER_START_S = 10.0
-"""Start, readiness and stop of a small server (measured: 3 to 12 s on two cores)."""
+SERVER_START_S = 8.0
+"""Start, readiness and stop of a small server (measured: 2 to 12 s on two cores)."""
 
 CLIENT_S = 12.0
 """aiperf's own start and export for one point (measured: 8.5 s of CPU whatever the load)."""
 
 TOKEN_S = 0.05
-QUESTION_S = 2.0
-"""Time of one output token and of one question, until a measured run says better."""
+QUESTION_S = 1.5
+"""Time of one output token and of one question, until a measured run says better (a question of
+the quickstart takes 1 s on infx's engine and 6 s on llama.cpp)."""
 
 QUESTIONS = {"gsm8k": 1319, "gsm_mini": 500, "gsm_mini_heldout": 500}
 """Questions of a task without a limit (a test holds them to the tasks themselves)."""

@@ -81,7 +81,7 @@ class _Entry:
     def _run_scenario(self, number: int, scenario: Scenario) -> Iterator[tuple[Arm, Element]]:
         excluded, workload = excluding(scenario.exclude), fixed_lengths(scenario.workload)
         varied, follows = _varied(scenario), Follows(self._arms.options, scenario)
-        row = partial(_row, self._entry.name, number, varied)
+        row = partial(_row, self._entry.name, number, _named(scenario))
         for element in elements(scenario):
             values = element.values
             if rule := None if element.include else excluded(values):
@@ -155,6 +155,12 @@ def _at_conc(scenario: Scenario, element: Element, conc: int) -> Values:
     values: Values = {**element.values, "conc": conc, "queueing": False}
     derive({n: derived[n] for n in derived if not is_computation(n)})(values)
     return values
+
+
+def _named(scenario: Scenario) -> tuple[str, ...]:
+    """Return the axes that the scenario writes, in the order of the vocabulary."""
+    names = {axis.name for axis in scenario.axes} | {*_varied(scenario)}
+    return tuple(name for name in AXES if name in names)
 
 
 def _computed(scenario: Scenario) -> tuple[str, ...]:

@@ -181,6 +181,10 @@ def _value(value: Value, check: Callable[[Any], Any]) -> Callable[[Values], Any]
 
 
 def _check_option(option: Option, where: Where, raw: Any) -> Any:
+    if raw is None:
+        sentence = f"{option.name} has no value: its expression uses an axis that is not set"
+        hint = "set the axis in the scenario (max-num-seqs: conc), or write the option's value"
+        raise ConfigError([Finding("expression-failed", "error", sentence, where, hint)])
     if option.kind is int:
         return whole(option.name, 0, where, raw)
     if isinstance(raw, option.kind):

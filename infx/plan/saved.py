@@ -52,14 +52,17 @@ def check_inputs(plan: Plan, root: Path) -> None:
     files = {name: root / name for name in plan.inputs}
     changed = [name for name, path in files.items() if _digest(path) != plan.inputs[name]]
     if changed:
-        raise ConfigError([_changed(name, files[name]) for name in changed])
+        raise ConfigError([_changed(name, files[name], root) for name in changed])
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _changed(name: str, path: Path) -> Finding:
-    state = "changed" if path.is_file() else "is gone"
-    sentence = f"{state} since the plan was saved"
-    return Finding("inputs-changed", "error", sentence, Where(name), hint="run infx plan again")
+def _changed(name: str, path: Path, root: Path) -> Finding:
+    sentence = f"changed since the plan was saved (looked for in {root})"
+    hint = "run infx plan again"
+    if not path.is_file():
+        sentence = f"is not in {root}, where the plan's files are looked for"
+        hint = "run the plan in its project's folder, or run infx plan again"
+    return Finding("inputs-changed", "error", sentence, Where(name), hint=hint)

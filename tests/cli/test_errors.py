@@ -29,7 +29,7 @@ ENTRY = (ROOT / "configs/quickstart.yaml").read_text()
         (["plan", "quickstart", "--entry", "smolm"], 2, ["bad-option", "known: "]),
         (["plan", "quickstart", "--on", "loca"], 2, ["unknown-reference", "`local`"]),
         (["sweep", "nowhere.json"], 2, ["file-not-found", "nowhere.json"]),
-        (["sweep", "a.json", "b.yaml"], 2, ["bad-option", "stands alone"]),
+        (["sweep", "a.json", "b.yaml"], 2, ["bad-option", "is run as it is"]),
         (["eval", "quickstart", "--task", "gsm8"], 2, ["bad-option", "did you mean `gsm8k`"]),
         (["eval", "quickstart", "--source", "/nowhere"], 2, ["bad-option", "/nowhere"]),
         (["status", "--results", "/nowhere"], 2, ["unknown-run", "/nowhere"]),
