@@ -136,12 +136,15 @@ def _scores(answers: Counter[str], unjudged: int, absent: int) -> str:
         "no-bar": "without a bar",
     }
     told = [f"{answers[key]} {text}" for key, text in words.items() if answers[key]]
+    filters = f"Of {count(answers.total(), 'accuracy filter')}, " if answers else "Accuracy: "
+    if answers and answers["no-bar"] == answers.total():
+        filters, told = (
+            "",
+            [f"No accuracy filter of {answers.total()} has a bar: nothing was judged"],
+        )
     told += [f"{count(unjudged, 'evaluation')} without a valid score"] if unjudged else []
     told += [f"{count(absent, 'evaluation')} not run"] if absent else []
-    judged = answers.total() - answers["no-bar"]
-    ending = "" if judged or not answers else "; no bar: nothing was judged"
-    filters = f"Of {count(answers.total(), 'accuracy filter')}, " if answers else "Accuracy: "
-    return f"{filters}{', '.join(told)}{ending}."
+    return f"{filters}{', '.join(told)}."
 
 
 def _warnings(rows: Sequence[PointRow], scores: Sequence[ScoreRow]) -> list[Gate]:

@@ -181,7 +181,7 @@ def test_without_a_bar_nothing_is_judged() -> None:
         build([record(evaluation(LLAMA, 0.0), score=found)], empty_plan(), FACTS), "Accuracy"
     )
     assert told.level == "note"
-    assert "no bar: nothing was judged" in told.sentence
+    assert "has a bar: nothing was judged" in told.sentence
 
 
 def test_one_right_answer_of_one_decides_nothing() -> None:
