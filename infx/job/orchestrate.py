@@ -187,7 +187,7 @@ class Job:
                 tokenizer=tokenizer,
                 artifacts=artifacts,
                 version=point.harness.aiperf,
-                limit_s=self._spec.point_limit_s,
+                limit_s=self._spec.limit_s(point),
             )
         work.record = replace(work.record, counters=scraper.end())
 
@@ -201,7 +201,7 @@ class Job:
                 point,
                 server.site.url,
                 work.folder / "lm-eval",
-                limit_s=self._spec.point_limit_s,
+                limit_s=self._spec.limit_s(point),
                 watch=lambda _answered, _of: server.check("server-died", log_start),
             )
         work.record = replace(work.record, score=score)
