@@ -10,11 +10,23 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, Axes, is_computation, is_load
 from infx.domain.identity import content_id
 
-__all__ = ["Accuracy", "Arm", "FixedLengths", "Harness", "Model", "Point", "Workload", "short"]
+__all__ = [
+    "SERVER_AXES",
+    "Accuracy",
+    "Arm",
+    "FixedLengths",
+    "Harness",
+    "Model",
+    "Point",
+    "Workload",
+    "short",
+]
 
 Scalar = str | int | float | bool | None
 
-_SERVER_AXES = tuple(name for name in AXES if not is_load(name))
+SERVER_AXES = tuple(name for name in AXES if not is_load(name))
+"""The axes of a server: all but what its client asks."""
+
 _COMPUTATION_AXES = tuple(name for name in AXES if is_computation(name))
 
 
@@ -138,7 +150,7 @@ class Arm:
             "image": self.image_digest or self.image,
             "model": [model.name, model.precision, weights, model.tokenizer],
             "hardware": self.hardware,
-            "axes": {name: getattr(self.axes, name) for name in _SERVER_AXES},
+            "axes": {name: getattr(self.axes, name) for name in SERVER_AXES},
             "acceptance": [acceptance.mode, acceptance.length, acceptance.law, acceptance.k],
             "method": self.method,
             "options": self.options,

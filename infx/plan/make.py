@@ -81,7 +81,7 @@ class _Entry:
     def _run_scenario(self, number: int, scenario: Scenario) -> Iterator[tuple[Arm, Element]]:
         excluded, workload = excluding(scenario.exclude), fixed_lengths(scenario.workload)
         varied, follows = _varied(scenario), Follows(self._arms.options, scenario)
-        row = partial(_row, self._entry.name, number, _named(scenario))
+        row, written = partial(_row, self._entry.name, number, _named(scenario)), place(scenario)
         for element in elements(scenario):
             values = element.values
             if rule := None if element.include else excluded(values):
@@ -89,8 +89,8 @@ class _Entry:
                 self._ledger.leave_out("excluded", rule.text, more)
                 continue
             where = element.include.where if element.include else None
-            arm, load, at = self._arms.arm(values, "throughput"), workload(values), place(scenario)
-            at = place(scenario, where) if where else at
+            arm, load = self._arms.arm(values, "throughput"), workload(values)
+            at = place(scenario, where) if where else written
             self._findings += lint_combination(arm, values, load, self._entry, at)
             if refusal := self._refusal(arm):
                 self._leave_out(refusal, partial(row, values), at)

@@ -11,18 +11,17 @@ from infx import __version__
 from infx.config.expressions import Expression
 from infx.config.matrix import Entry, EvaluationSpec, Value, WorkloadSpec
 from infx.domain.acceptance import Acceptance
-from infx.domain.axes import AXES, Axes, is_load
+from infx.domain.axes import Axes
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
-from infx.domain.point import Accuracy, Arm, FixedLengths, Harness, Point, Workload
+from infx.domain.point import SERVER_AXES, Accuracy, Arm, FixedLengths, Harness, Point, Workload
 from infx.frameworks.base import Option
 from infx.golden import acceptance
 from infx.plan.expand import Values, memoised, whole
 
 __all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "fixed_lengths", "workload_identity"]
 
-_SERVER_AXES = tuple(name for name in AXES if not is_load(name))
 _LEAST = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
 
 OWN = "pypi:infx"
@@ -54,7 +53,7 @@ class ArmMaker:
         An evaluation has real acceptance, whatever the throughput points use.
         """
         options = {name: evaluate(values) for name, evaluate in self._evaluate.items()}
-        key = (mode, *(values[name] for name in _SERVER_AXES), *options.values())
+        key = (mode, *(values[name] for name in SERVER_AXES), *options.values())
         if key not in self._made:
             self._made[key] = self._make(values, options, mode)
         return self._made[key]
@@ -69,7 +68,7 @@ class ArmMaker:
             model=self._model,
             cluster=entry.cluster.name,
             hardware=entry.cluster.hardware,
-            axes=Axes(conc=0, **{name: values[name] for name in _SERVER_AXES}),
+            axes=Axes(conc=0, **{name: values[name] for name in SERVER_AXES}),
             acceptance=self._acceptance(values["k"], mode),
             method=entry.speculation.method if entry.speculation and values["k"] else "none",
             options=options,
