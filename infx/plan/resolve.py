@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -42,9 +42,6 @@ class ArmMaker:
             for name, value in self.options.items()
             if name in known  # lint names the others
         }
-        self._model = replace(
-            entry.recipe.model, prefix=entry.model_prefix, precision=entry.precision
-        )
         self._made: dict[Any, Arm] = {}
 
     def arm(self, values: Values, mode: str) -> Arm:
@@ -65,7 +62,7 @@ class ArmMaker:
             image=f"{OWN}=={__version__}" if entry.image == OWN else entry.image,
             image_digest=entry.image_digest,
             recipe=recipe.name,
-            model=self._model,
+            model=recipe.model,
             cluster=entry.cluster.name,
             hardware=entry.cluster.hardware,
             axes=Axes(conc=0, **{name: values[name] for name in SERVER_AXES}),
