@@ -1,4 +1,4 @@
-"""Write the generated files: docs/{axes,cli,codes}.md and configs/schema/*.json."""
+"""Write the generated files: docs/{axes,cli,clusters,codes}.md and configs/schema/*.json."""
 
 from __future__ import annotations
 
@@ -39,6 +39,53 @@ FAMILIES = {
     ),
 }
 
+SECTIONS = {
+    "ClusterSection": "A cluster",
+    "TimeLimitsSection": "`time-limits`",
+    "SlurmSection": "`slurm`",
+    "ContainerSection": "`slurm: container`",
+    "ExcludedNodesSection": "`slurm: exclude-nodes`, each item",
+}
+CLUSTERS_HEAD = """
+`configs/clusters.yaml` says where jobs run: a mapping of a name to a cluster. A matrix entry names
+its cluster with `cluster:`, `--on NAME` puts a whole sweep elsewhere. The name is no part of a
+point's identity, the hardware is: the points of `lab` are those of `local`.
+
+```yaml
+h200:
+  executor: slurm
+  hardware: h200
+  gpus-per-node: 8
+  time-limits: {job: 14400, start: 1800}
+  slurm:
+    ssh: h200-login              # a host of ~/.ssh/config; without it, this machine's own sbatch
+    folder: /shared/infx         # there: runs, bundles, images
+    partition: gpu
+    account: bench
+    exclusive: true
+    directives: [--constraint=h200]
+    exclude-nodes:
+      - {nodes: "node[3-4]", until: "2027-01-31", reason: NVLink errors}
+```
+
+The file holds no secret: who you are is ssh's and Slurm's to know. "There" is on the cluster's
+side. Options of sbatch that infx writes itself (`--time`, `--output`, `--array`, …) are refused in
+`directives`. After its last day an exclusion is a warning and its nodes are used again, so that no
+list of bad nodes outlives the repair.
+
+A job ends in order at `time-limits: job`; Slurm is asked for five minutes more, and tells the job
+to stop two minutes before that. A server's start may be as silent as `start` says, or as its
+recipe says when that is 0.
+"""
+CLUSTERS_TAIL = """
+## Why no Slurm library
+
+infx calls `sbatch`, `squeue`, `sacct` and `scancel`, here or over `ssh`, and needs no package for
+it. The package that is called `slurm-tools` on PyPI (0.1.0 of 2023) cannot be installed beside
+aiperf: it pins `pandas<2` and `pydantic<2`, where aiperf 0.13.0 needs `pandas~=2.3` and pydantic
+2, and pip ends with ResolutionImpossible. It has neither submission nor accounting.
+"""
+
 
 def axes_page() -> str:
     """Return docs/axes.md: every axis of a matrix."""
@@ -48,6 +95,18 @@ def axes_page() -> str:
         + "\n| axis | changes | unit | default | meaning |\n|---|---|---|---|---|\n"
     )
     return head + "\n".join(_axis_row(name) for name in AXES) + "\n"
+
+
+def clusters_page() -> str:
+    """Return docs/clusters.md: every key of configs/clusters.yaml."""
+    sections = schema.clusters_schema()["$defs"]
+    parts = ["# Clusters\n", NOTE + CLUSTERS_HEAD]
+    for name, title in SECTIONS.items():
+        parts += [f"## {title}\n", "| key | default | meaning |\n|---|---|---|"]
+        keys, required = sections[name]["properties"], sections[name].get("required", ())
+        parts += [_key_row(key, about, key in required) for key, about in keys.items()]
+        parts.append("")
+    return "\n".join(parts) + CLUSTERS_TAIL
 
 
 def codes_page() -> str:
@@ -72,7 +131,8 @@ def cli_page() -> str:
 
 def pages() -> dict[str, str]:
     """Return file name -> text of every generated page."""
-    return {"axes.md": axes_page(), "cli.md": cli_page(), "codes.md": codes_page()}
+    made = {"axes": axes_page, "cli": cli_page, "clusters": clusters_page, "codes": codes_page}
+    return {f"{name}.md": page() for name, page in made.items()}
 
 
 def write_all() -> None:
@@ -115,6 +175,13 @@ def _axis_row(name: str) -> str:
     shown = {None: "the engine's", (): "none"}.get(default, str(default).lower())
     cells = (f"`{kebab(name)}`", about["kind"], about["unit"], shown, about["about"] + values)
     return "| " + " | ".join(cells) + " |"
+
+
+def _key_row(key: str, about: dict[str, Any], required: bool) -> str:
+    default = about.get("default")
+    shown = "" if default in (None, [], {}) else f"`{str(default).lower()}`"
+    choices = f" ({', '.join(about['enum'])})" if "enum" in about else ""
+    return f"| `{key}` | {'required' if required else shown} | {about['description']}{choices} |"
 
 
 def _code_row(code: Code) -> str:

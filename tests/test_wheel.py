@@ -68,3 +68,4 @@ def test_the_wheel_holds_no_tests_and_no_results(installed: Path) -> None:
     names = {path.name for path in installed.iterdir()}
     assert all(name == "infx" or name.endswith(".dist-info") for name in names)
     assert (installed / "infx/data/golden_al").is_dir()
+    assert (installed / "infx/launch/slurm/templates/job.sh.j2").is_file()

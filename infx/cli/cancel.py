@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from infx.cli.options import Json, Results, Run
 
+if TYPE_CHECKING:
+    from infx.store import RunRow, Store
+
 __all__ = ["register"]
 
-PATIENCE_S = 120.0
-"""Longer than a job may take to stop its client and its server."""
+PATIENCE_S = 300.0
+"""Longer than a job may take to stop its client and its server, and a scheduler to tell."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +32,7 @@ def _cancel(run: Run, results: Results = None, as_json: Json = False) -> int:
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run)
         driver = holder(Path(row.folder))
-        sentence = _ask(Path(row.folder), driver) if driver else _forget(store, row.run_id)
+        sentence = _ask(Path(row.folder), driver) if driver else _stop_jobs(store, row)
     if as_json:
         emit("cancel", {"run_id": row.run_id, "driver": driver or None, "sentence": sentence})
     else:
@@ -50,12 +54,22 @@ def _ask(folder: Path, driver: str) -> str:
     return f"stopped; it was driven by {driver}"
 
 
-def _forget(store: object, run_id: str) -> str:
-    from infx.store import Store
+def _stop_jobs(store: Store, run: RunRow) -> str:
+    """Stop the jobs that go on without a driver, gather what they left; say what was done."""
+    from infx.analysis.validity import judge
+    from infx.cli.driving import executor_of
+    from infx.cli.progress import printer
+    from infx.config.project import Project
+    from infx.launch.sweep import Asked, Sweep
+    from infx.store import RunLock, gather
 
-    assert isinstance(store, Store)
-    unfinished = [point for point in store.points(run_id) if not point.status.terminal]
-    if not unfinished:
+    if all(point.status.terminal for point in store.points(run.run_id)):
         return "it had ended already"
-    store.set_state(run_id, "cancelled")
-    return "nobody drives it; marked as cancelled"
+    going = len(store.attempts(run.run_id, open_only=True))
+    folder = Path(run.folder)
+    with RunLock(folder), printer() as observer:
+        plan = gather(store, folder, judge).plan
+        executor = executor_of(plan, Project.find(Path(run.project)))
+        Sweep(store, run, plan, executor, judge, observer, Asked(cancel=True)).run()
+    jobs = f"{going} open jobs cancelled" if going != 1 else "its open job cancelled"
+    return f"nobody drove it; {jobs}"

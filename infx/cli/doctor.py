@@ -17,9 +17,10 @@ def register(app: typer.Typer) -> None:
 def _doctor(results: Results = None, as_json: Json = False) -> int:
     from infx.cli.options import results_dir
     from infx.cli.output import emit, table
+    from infx.launch.lab.checks import check_slurm
     from infx.launch.machine import check_machine
 
-    checks = check_machine(results_dir(results))
+    checks = [*check_machine(results_dir(results)), *check_slurm()]
     ok = all(check.level != "fail" for check in checks)
     if as_json:
         emit("doctor", {"checks": checks}, ok=ok)

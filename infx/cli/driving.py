@@ -10,51 +10,63 @@ if TYPE_CHECKING:
     from infx.config.project import Project
     from infx.domain.plan import Plan
     from infx.launch.executor import Executor
+    from infx.launch.sweep import Asked
     from infx.store import RunRow, Store
 
-__all__ = ["drive", "executor_named", "executor_of", "start"]
+__all__ = ["drive", "executor_of", "start"]
 
 
 def executor_of(plan: Plan, project: Project) -> Executor:
-    """Return a new executor for the plan's clusters. Raises UsageError ``bad-option``."""
+    """Return a new executor for the plan's cluster.
+
+    Raises UsageError ``bad-option`` for a plan of several, ConfigError for one that is not in the
+    project's cluster file (any more).
+    """
     from infx.cli.planning import cluster_named
-
-    clusters = dict.fromkeys(job.cluster for job in plan.jobs)
-    executors = {cluster_named(name, project).executor for name in clusters}
-    return executor_named("local" if not executors else " and ".join(sorted(executors)))
-
-
-def executor_named(name: str) -> Executor:
-    """Return a new executor. Raises UsageError ``bad-option`` for one that infx lacks."""
     from infx.domain.errors import UsageError
-    from infx.launch.local import LocalExecutor
+    from infx.launch.executors import executor_for
 
-    if name != LocalExecutor.name:
-        hint = "choose a cluster with `executor: local` (--on local)"
-        raise UsageError("bad-option", f"this infx has no executor `{name}`", hint=hint)
-    return LocalExecutor()
+    names = list(dict.fromkeys(job.cluster for job in plan.jobs)) or ["local"]
+    if len(names) > 1:
+        message = f"the plan's entries are for {len(names)} clusters: {', '.join(names)}"
+        hint = "choose one for all with --on, or run them apart with --entry"
+        raise UsageError("bad-option", message, hint=hint)
+    return executor_for(cluster_named(names[0], project))
 
 
 def start(
-    plan: Plan, sources: Sequence[str], project: Project, results: Path, as_json: bool
+    plan: Plan,
+    sources: Sequence[str],
+    project: Project,
+    results: Path,
+    as_json: bool,
+    *,
+    canary: bool | None = None,
+    fail_fast: bool = False,
 ) -> int:
-    """Make a run of ``plan`` and drive it; return the exit code."""
+    """Make a run of ``plan`` and drive it; return the exit code.
+
+    Without a word about it a canary goes first where jobs do not run one after another.
+    """
     from infx.cli.output import say
     from infx.launch.runs import create_run, open_store
+    from infx.launch.sweep import Asked
 
     executor = executor_of(plan, project)
+    executor.check(plan.jobs)
     with open_store(results) as store:
         source = " ".join(sources)
         run = create_run(
             store, results, plan, source=source, project=project.root, executor=executor.name
         )
-        say(f"run {run.run_id}; its files: {run.folder}")
-        return drive(store, run, executor, as_json=as_json)
+        say(f"run {run.run_id} on {executor.name}; its files: {run.folder}")
+        if executor.durable:
+            say("Ctrl-C stops its jobs; they go on when this terminal closes (infx resume)")
+        asked = Asked(canary=executor.durable if canary is None else canary, fail_fast=fail_fast)
+        return drive(store, run, executor, asked, as_json=as_json)
 
 
-def drive(
-    store: Store, run: RunRow, executor: Executor, *, retry_failed: bool = False, as_json: bool
-) -> int:
+def drive(store: Store, run: RunRow, executor: Executor, asked: Asked, *, as_json: bool) -> int:
     """Take the run's lock, gather what is there, measure what is left, report; return the code."""
     from infx.analysis.validity import judge
     from infx.cli.progress import printer
@@ -65,8 +77,7 @@ def drive(
     with RunLock(folder):
         plan = gather(store, folder, judge).plan
         with printer() as observer:
-            sweep = Sweep(store, run, plan, executor, judge, observer)
-            whole = sweep.run(retry_failed=retry_failed)
+            whole = Sweep(store, run, plan, executor, judge, observer, asked).run()
         return _finish(store, run.run_id, plan, whole=whole, as_json=as_json)
 
 

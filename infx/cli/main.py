@@ -9,6 +9,7 @@ import typer
 
 from infx.cli import (
     cancel,
+    cluster,
     config,
     doctor,
     eval,
@@ -41,7 +42,7 @@ app = typer.Typer(
 
 for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, eval):
     _module.register(app)
-for _module in (config, doctor, serve):
+for _module in (config, cluster, doctor, serve):
     _module.register(app)
 
 

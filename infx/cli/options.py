@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from infx.store import Store
 
 __all__ = [
+    "Canary",
     "EntryGlobs",
+    "FailFast",
     "Json",
     "On",
     "Results",
@@ -36,6 +38,18 @@ EntryGlobs = Annotated[
 On = Annotated[
     str | None,
     typer.Option("--on", metavar="CLUSTER", help="where jobs run (default: each entry's cluster)"),
+]
+Canary = Annotated[
+    bool | None,
+    typer.Option(
+        "--canary/--no-canary",
+        help="an entry's cheapest job goes first, the rest when it measured something"
+        " (default: on a cluster)",
+        show_default=False,
+    ),
+]
+FailFast = Annotated[
+    bool, typer.Option("--fail-fast", help="an entry's first failure stops its other jobs")
 ]
 Results = Annotated[
     Path | None,

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from infx.config.matrix import Cluster, Matrix
+    from infx.config.matrix import Matrix
     from infx.config.project import Project
+    from infx.config.sites import Cluster
+    from infx.domain.findings import Finding
     from infx.domain.plan import Plan
 
 __all__ = ["cluster_named", "matrix_of", "plan_of"]
@@ -28,7 +30,9 @@ def plan_of(
 
     saved = [source for source in sources if source.endswith(".json")]
     if not saved:
-        return make_plan(matrix_of(sources, globs, project, on))
+        matrix = matrix_of(sources, globs, project, on)
+        plan = make_plan(matrix)
+        return replace(plan, findings=(*plan.findings, *_expired(matrix)))
     if len(sources) > 1 or globs or on:
         message = f"{saved[0]} is run as it is: no other file, --entry or --on goes with it"
         hint = "choose when planning: infx plan MATRIX --entry … --on … -o plan.json"
@@ -60,6 +64,17 @@ def cluster_named(name: str, project: Project) -> Cluster:
     library.report.check()
     assert cluster  # else the report had an error
     return cluster
+
+
+def _expired(matrix: Matrix) -> list[Finding]:
+    """Return a warning for each exclusion of nodes whose last day has passed."""
+    from datetime import date
+
+    from infx.config.clusters import expired_exclusions
+
+    clusters = {entry.cluster.name: entry.cluster for entry in matrix.entries}
+    today = date.today().isoformat()
+    return [found for c in clusters.values() for found in expired_exclusions(c, today)]
 
 
 def _moved(matrix: Matrix, cluster: Cluster) -> Matrix:

@@ -98,11 +98,16 @@ def printer() -> LivePrinter | PlainPrinter:
 
 def _heartbeat(board: Board, now_s: float) -> str:
     done, total = board.points
-    doing = "; ".join(
+    running = [line for line in board.active if not line.in_queue]
+    doing = [
         f"{line.job.name}: {line.phase or line.state} for {duration(now_s - line.phase_s)}"
-        for line in board.active[:3]
-    )
-    return f"{done} of {total} points, {_left(board, now_s)}; {doing or 'waiting'}"
+        for line in running[:3]
+    ]
+    if len(running) > 3:
+        doing.append(f"{len(running) - 3} more run")
+    if queued := sum(board.queued.values()):
+        doing.append(f"{queued} queued")
+    return f"{done} of {total} points, {_left(board, now_s)}; {'; '.join(doing) or 'waiting'}"
 
 
 def _left(board: Board, now_s: float) -> str:
@@ -152,16 +157,22 @@ def _chosen(board: Board) -> list[JobLine]:
     lines = list(board.lines.values())
     if len(lines) <= MOST_ROWS:
         return lines
-    order = {"running": 0, "stopping": 0, "queued": 1, "waiting": 2, "ended": 3}
+    order = {"running": 0, "stopping": 0, "suspect": 0, "queued": 1, "waiting": 2, "ended": 3}
     chosen = sorted(lines, key=lambda line: order[line.state])[:MOST_ROWS]
     return [line for line in lines if line in chosen]
 
 
 def _row(line: JobLine, now_s: float) -> tuple[str, ...]:
-    busy = line.state in ("running", "stopping", "queued")
+    busy = line.state in ("running", "stopping", "suspect", "queued")
     now = line.phase if line.state == "running" and line.phase else line.state
+    now = f"queued{_reason(line.why)}" if line.in_queue else now
     done = f"{line.done}/{len(line.job.points)}"
     return line.job.name, done, now, _time(line, now_s) if busy else "", line.verdict
+
+
+def _reason(why: str) -> str:
+    """Return Slurm's own word, which stands last and in brackets, for a narrow column."""
+    return f" {why[why.rindex('(') :]}" if why.endswith(")") else ""
 
 
 def _time(line: JobLine, now_s: float) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from infx.cli.options import Json, Results
+from infx.cli.options import Canary, FailFast, Json, Results
 
 __all__ = ["register"]
 
@@ -24,16 +25,32 @@ def _resume(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="measure failed and invalid points again, too")
     ] = False,
+    time_limit: Annotated[
+        int,
+        typer.Option(
+            "--time-limit", min=0, metavar="SECONDS", help="again what passed a smaller limit"
+        ),
+    ] = 0,
+    canary: Canary = None,
+    fail_fast: FailFast = False,
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.driving import drive, executor_named
+    from infx.cli.driving import drive, executor_of
     from infx.cli.options import existing_store, results_dir
     from infx.cli.output import say
-    from infx.store import find_run, newest_unfinished
+    from infx.config.project import Project
+    from infx.launch.sweep import Asked
+    from infx.store import find_run, newest_unfinished, read_run
 
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run) if run else newest_unfinished(store)
-        say(f"run {row.run_id}; its files: {row.folder}")
-        executor = executor_named(row.executor)
-        return drive(store, row, executor, retry_failed=retry_failed, as_json=as_json)
+        executor = executor_of(read_run(Path(row.folder))[1], Project.find(Path(row.project)))
+        say(f"run {row.run_id} on {executor.name}; its files: {row.folder}")
+        asked = Asked(
+            retry_failed=retry_failed,
+            time_limit_s=time_limit,
+            canary=executor.durable if canary is None else canary,
+            fail_fast=fail_fast,
+        )
+        return drive(store, row, executor, asked, as_json=as_json)

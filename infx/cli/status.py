@@ -12,7 +12,8 @@ import typer
 from infx.cli.options import Json, Results
 
 if TYPE_CHECKING:
-    from infx.store import PointRow, RunRow, Store
+    from infx.domain.record import Attempt
+    from infx.store import RunRow, Store
 
 __all__ = ["register"]
 
@@ -40,15 +41,16 @@ def _status(
 def _list_runs(store: Store, as_json: bool) -> int:
     from infx.cli.output import emit, table
 
-    runs = [_summary(run, store.points(run.run_id)) for run in reversed(store.runs())]
+    runs = [_summary(store, run) for run in reversed(store.runs())]
     if as_json:
         emit("status", {"runs": runs})
         return 0
-    headers = ("RUN", "STATE", "POINTS", "STARTED", "SOURCE")
+    headers = ("RUN", "STATE", "ON", "POINTS", "STARTED", "SOURCE")
     rows = [
         (
             r["run_id"],
             r["state"],
+            r["executor"],
             f"{r['ok']}/{r['points']} ok",
             _clock(r["created_s"]),
             r["source"],
@@ -65,28 +67,45 @@ def _show_run(store: Store, name: str, as_json: bool) -> int:
     from infx.store import find_run, holder
 
     run = find_run(store, name)
-    points = store.points(run.run_id)
-    summary = _summary(run, points)
+    points, attempts = store.points(run.run_id), store.attempts(run.run_id)
+    summary = _summary(store, run)
     driver = holder(Path(run.folder))
     if as_json:
         data = summary | {"driver": driver or None, "points": points}
-        emit("status", data | {"attempts": store.attempts(run.run_id)})
+        emit("status", data | {"attempts": attempts, "endings": store.endings(run.run_id)})
         return 0
     by = f", driven by {driver}" if driver else ""
     print(f"run {run.run_id} {summary['state']}{by}: {counted(points)}")
     print(f"files: {run.folder}\n")
     rows = [(p.label, str(p.status), p.attempt or "", p.status.sentence) for p in points]
     table(("POINT", "STATUS", "ATTEMPT", "WHY"), rows)
+    if summary["state"] == "detached":
+        print(f"\nits jobs go on without infx: infx resume {run.run_id} follows and gathers them")
+    _show_queue(attempts)
     return 0
 
 
-def _summary(run: RunRow, points: Sequence[PointRow]) -> dict[str, Any]:
+def _show_queue(attempts: Sequence[Attempt]) -> None:
+    """Print the open attempts that a scheduler knows, with its names for them."""
+    from infx.cli.output import table
+
+    open_ = [a for a in attempts if a.batch and not a.ended_s]
+    if open_:
+        print()
+        rows = [(a.unique_name, a.scheduler_id or "unknown", _clock(a.started_s)) for a in open_]
+        table(("ATTEMPT", "SCHEDULER ID", "SUBMITTED"), rows)
+
+
+def _summary(store: Store, run: RunRow) -> dict[str, Any]:
     from infx.launch.view import standing
     from infx.store import kept
 
+    points = store.points(run.run_id)
+    open_ = store.attempts(run.run_id, open_only=True)
     return {
         "run_id": run.run_id,
-        "state": standing(run, all(kept(point.status) for point in points)),
+        "state": standing(run, all(kept(point.status) for point in points), open_),
+        "executor": run.executor,
         "points": len(points),
         "ok": sum(point.status.state == "ok" for point in points),
         "created_s": run.created_s,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infx.cli.options import EntryGlobs, Json, On, Results, Sources
+from infx.cli.options import Canary, EntryGlobs, FailFast, Json, On, Results, Sources
 
 if TYPE_CHECKING:
     from infx.config.project import Project
@@ -26,8 +26,11 @@ def _sweep(
     entry: EntryGlobs = None,
     on: On = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show the plan and where it would run, run nothing")
+        bool,
+        typer.Option("--dry-run", help="show the plan and the exact job scripts, run nothing"),
     ] = False,
+    canary: Canary = None,
+    fail_fast: FailFast = False,
     results: Results = None,
     as_json: Json = False,
 ) -> int:
@@ -41,7 +44,7 @@ def _sweep(
     if dry_run:
         return _show(plan, here, folder, as_json)
     _summary(plan)
-    return driving.start(plan, sources, here, folder, as_json)
+    return driving.start(plan, sources, here, folder, as_json, canary=canary, fail_fast=fail_fast)
 
 
 def _summary(plan: Plan) -> None:
@@ -59,13 +62,18 @@ def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
     from infx.cli.driving import executor_of
     from infx.cli.output import emit, say
     from infx.cli.plan import print_summary
+    from infx.launch.preview import scripts
 
     executor = executor_of(plan, here)
+    shown = scripts(executor, plan, folder)
     jobs = [{"job": job.name, "points": [p.label for p in job.points]} for job in plan.jobs]
     code = 0 if plan.jobs else 5
     if as_json:
-        emit("sweep", {"dry_run": True, "jobs": jobs, "results": str(folder)}, ok=not code)
+        data = {"dry_run": True, "jobs": jobs, "results": str(folder), "scripts": shown}
+        emit("sweep", data, ok=not code)
         return code
     print_summary(plan)
+    for script in shown:
+        print(f"\n{script}", end="")
     say(f"would run on {executor.name}, results in {folder}")
     return code

@@ -48,12 +48,20 @@ def _follow(store: Store, run: RunRow, plan: Plan) -> None:
 
     with printer() as observer:
         before: dict[str, tuple[str, str]] = {}
-        while holder(Path(run.folder)):
+        while True:
+            driven = bool(holder(Path(run.folder)))
             board = snapshot(store, run, plan)
+            if not driven and not board.active:
+                return
+            if not driven and not before:
+                observer.notice(f"nobody drives it; infx resume {run.run_id} does")
             for line in board.lines.values():
                 now = (line.state, line.phase)
                 if before.get(line.job.job_id) not in (None, now):
                     observer.notice(f"{line.job.name}: {' '.join(now).strip()}")
                 before[line.job.job_id] = now
             observer.draw(board)
+            if not driven and board.all_told:
+                observer.notice("every job has told its end")
+                return
             time.sleep(TICK_S)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from infx.config.evaluations import read_evaluation
 from infx.config.library import Library, read_options
-from infx.config.matrix import Cluster, Entry, Recipe, Scenario, SpeculationSpec
+from infx.config.matrix import Entry, Recipe, Scenario, SpeculationSpec
 from infx.config.names import is_name
 from infx.config.nodes import ListNode, MapNode, Node, ScalarNode, is_null
 from infx.config.scenarios import draft_tokens, read_scenario
 from infx.config.shape import shaped
+from infx.config.sites import Cluster
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Where
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infx.config.axis_values import read_option
-from infx.config.matrix import Cluster, Recipe, Value
-from infx.config.names import NAME_HINT, is_name
+from infx.config.clusters import read_clusters
+from infx.config.matrix import Recipe, Value
 from infx.config.nodes import MapNode, Node, Report, ScalarNode, read_yaml
 from infx.config.project import Project
 from infx.config.shape import shaped, wrong_type
+from infx.config.sites import Cluster
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Where
 from infx.domain.point import Model
@@ -78,7 +79,7 @@ class Library:
         path = self.project.clusters_path()
         if self._clusters is None:
             node = self.read(path)
-            self._clusters = _clusters(node, self.report) if node else {}
+            self._clusters = read_clusters(node, self.report) if node else {}
         if name not in self._clusters and self._clusters:
             self._unknown("cluster", name, self.project.shown(path), self._clusters, where)
         return self._clusters.get(name)
@@ -118,17 +119,6 @@ def _recipe(name: str, node: MapNode, report: Report) -> Recipe | None:
         hardware=tuple(recipe["hardware"]),
         **{key: recipe[key] for key in ("framework", "env", "chat_template", "start_limit_s")},
     )
-
-
-def _clusters(node: MapNode, report: Report) -> dict[str, Cluster | None]:
-    found: dict[str, Cluster | None] = {}
-    for key, value in node.values.items():
-        name, where = str(key), node.keys[key]
-        if not is_name(name):
-            report.error("bad-name", f"`{name}` cannot name a cluster", where, NAME_HINT)
-        section = shaped(value, "ClusterSection", f"the cluster `{name}`", report)
-        found[name] = Cluster(name=name, where=where, **section) if section else None
-    return found
 
 
 def _golden(node: MapNode, report: Report) -> Golden | None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from infx.config.expressions import Expression
+from infx.config.sites import Cluster
 from infx.domain.findings import Where
 from infx.domain.point import Model, Scalar
 
 __all__ = [
     "AxisValues",
-    "Cluster",
     "Entry",
     "EvaluationSpec",
     "ExcludeRule",
@@ -126,18 +126,6 @@ class Recipe:
     env: Mapping[str, str] = field(default_factory=dict)
     chat_template: bool = False
     start_limit_s: int = 300
-    where: Where
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Where jobs run (a key of configs/clusters.yaml). ``gpus_per_node`` 0: a CPU machine."""
-
-    name: str
-    executor: str
-    hardware: str
-    gpus_per_node: int = 0
-    time_limit_s: int = 3600
     where: Where
 
 

@@ -1,4 +1,4 @@
-"""The shape of the files as pydantic models: keys, types, ranges and closed vocabularies.
+"""The shape of matrices and recipes as pydantic models: keys, types, ranges, vocabularies.
 
 Used at the boundary only: `infx.config.schema` writes them as JSON Schema, and `infx.config.shape`
 checks each mapping of a file against its model. A nested section is named for the schema and
@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
+from pydantic import Field, SkipValidation, WithJsonSchema
 
 from infx.config.axis_schema import EXPRESSION_SCHEMA, axes_schema
-from infx.config.names import ENV_NAME, LINE, NAME, WEIGHTS
-from infx.domain.axes import kebab
-from infx.domain.vocabulary import EXECUTORS, FRAMEWORKS, LAWS, METHODS, PRECISIONS, THINKING
+from infx.config.names import LINE, NAME, WEIGHTS
+from infx.config.sections import Count, Env, Line, Name, Positive, Section, Text, named
+from infx.domain.vocabulary import FRAMEWORKS, LAWS, METHODS, PRECISIONS, THINKING
 
 __all__ = [
-    "ClusterSection",
     "EntrySection",
     "EvaluationSection",
     "ExcludeSection",
     "ModelSection",
     "RecipeSection",
     "ScenarioSection",
-    "Section",
     "SpeculationSection",
     "WorkloadSection",
 ]
@@ -33,35 +31,12 @@ __all__ = [
 _WHOLE = {"anyOf": [{"type": "integer"}, EXPRESSION_SCHEMA]}
 _OPTION = {"type": ["string", "number", "boolean", "null", "array"]}
 
-Name = Annotated[str, Field(pattern=NAME)]
-Line = Annotated[str, Field(pattern=LINE)]
-Text = Annotated[str, Field(min_length=1, pattern=LINE)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
 Value = Annotated[Any, WithJsonSchema(_WHOLE)]
 """A whole number or an expression; its reader checks it."""
 
-
-def _named(pattern: str, value: dict[str, Any]) -> WithJsonSchema:
-    names = {"type": "string", "pattern": pattern}
-    return WithJsonSchema({"type": "object", "propertyNames": names, "additionalProperties": value})
-
-
-Options = Annotated[dict[Name, Any], _named(NAME, _OPTION)]
-Env = Annotated[
-    dict[Annotated[str, Field(pattern=ENV_NAME)], Line],
-    _named(ENV_NAME, {"type": "string", "pattern": LINE}),
-]
+Options = Annotated[dict[Name, Any], named(NAME, _OPTION)]
 _BAR = {"type": "number", "minimum": 0, "maximum": 1}
-Bars = Annotated[dict[Line, Annotated[float, Field(ge=0, le=1)]], _named(LINE, _BAR)]
-
-
-class Section(BaseModel):
-    """A mapping of a file: keys in kebab case, nothing unknown, no conversion of types."""
-
-    model_config = ConfigDict(
-        alias_generator=kebab, extra="forbid", strict=True, allow_inf_nan=False, frozen=True
-    )
+Bars = Annotated[dict[Line, Annotated[float, Field(ge=0, le=1)]], named(LINE, _BAR)]
 
 
 class WorkloadSection(Section):
@@ -95,7 +70,7 @@ class ScenarioSection(Section):
     include: list[Annotated[Any, WithJsonSchema(axes_schema(several=False))]] = Field(
         [], description="candidates beside the cross product"
     )
-    exclude: list[SkipValidation[ExcludeSection]] = []
+    exclude: list[SkipValidation[ExcludeSection]] = Field([])
 
 
 class EvaluationSection(Section):
@@ -139,7 +114,7 @@ class EntrySection(Section):
     speculation: SkipValidation[SpeculationSection] | None = None
     options: Options = Field({}, description="engine options over the recipe's")
     scenarios: list[SkipValidation[ScenarioSection]] = Field(min_length=1)
-    evaluations: list[SkipValidation[EvaluationSection]] = []
+    evaluations: list[SkipValidation[EvaluationSection]] = Field([])
 
 
 class ModelSection(Section):
@@ -162,15 +137,6 @@ class RecipeSection(Section):
     model: SkipValidation[ModelSection]
     hardware: list[Text] = Field(min_length=1, description="hardware classes it is written for")
     options: Options = Field({}, description="engine options: literals or expressions over axes")
-    env: Env = {}
+    env: Env = Field({})
     chat_template: bool = False
     start_limit_s: Positive = Field(300, description="seconds without progress before giving up")
-
-
-class ClusterSection(Section):
-    """Where jobs run."""
-
-    executor: Literal[EXECUTORS]  # type: ignore[valid-type]
-    hardware: Text
-    gpus_per_node: Count = Field(0, description="0: a CPU machine")
-    time_limit_s: Positive = 3600

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ENV_NAME", "LINE", "NAME", "NAME_HINT", "WEIGHTS", "is_line", "is_name"]
+__all__ = [
+    "DIRECTIVE",
+    "ENV_GLOB",
+    "ENV_NAME",
+    "HOST",
+    "IMAGE",
+    "LINE",
+    "NAME",
+    "NAME_HINT",
+    "NODES",
+    "PATH",
+    "SLURM_NAME",
+    "WEIGHTS",
+    "is_line",
+    "is_name",
+]
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of entries, recipes, golden files, clusters, options: parts of file names, never a path."""
@@ -19,6 +34,26 @@ LINE = rf"^{_PLAIN}*$"
 """One line without control characters, which a terminal would obey."""
 
 WEIGHTS = rf"^(package:\w[\w.]*/{_PLAIN}+|random:[0-9]{{1,15}}|hf:{_PLAIN}+|[./~]{_PLAIN}*)$"
+
+PATH = r"""^/[^\x00-\x1f\x7f-\x9f\u2028\u2029"'\\]*$"""
+"""An absolute path without quotes and backslashes, which not every line of Slurm's takes."""
+
+SLURM_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.,+@-]{0,199}$"
+"""Of partitions, accounts, QOS and types of GPU: what an #SBATCH line takes without quotes."""
+
+NODES = r"^[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]{0,999}$"
+"""A host list of Slurm: node[3-4],node7."""
+
+HOST = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,254}$"
+"""A host that ssh is given; never an option of it."""
+
+IMAGE = r"^[A-Za-z0-9/][A-Za-z0-9_./:@#+-]{0,499}$"
+"""A container image: a reference of a registry, or the path of a .sqsh file."""
+
+ENV_GLOB = r"^[A-Za-z_*][A-Za-z0-9_*]{0,99}$"
+
+DIRECTIVE = rf"^--[a-z][a-z-]*(={_PLAIN}+)?$"
+"""A long option of sbatch in one word; what follows = may hold spaces."""
 
 
 def is_name(text: str) -> bool:

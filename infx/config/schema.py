@@ -1,4 +1,4 @@
-"""JSON Schemas of the files, made from `infx.config.models`; `configs/schema/*.json` holds them.
+"""JSON Schemas of the files, made from the pydantic models; `configs/schema/*.json` holds them.
 
 Editors read them, and so does `infx.config.shape`, which asks pydantic only about what does not
 conform. Each section is a definition under its own name.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["clusters_schema", "matrix_schema", "recipe_schema", "write_schemas"]
+if TYPE_CHECKING:
+    from infx.config.sections import Section
+
+__all__ = ["clusters_schema", "matrix_schema", "model_of", "recipe_schema", "write_schemas"]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -33,7 +36,19 @@ def recipe_schema() -> dict[str, Any]:
 
 def clusters_schema() -> dict[str, Any]:
     """Return the JSON Schema of configs/clusters.yaml: clusters by name."""
-    return _by_name("The clusters of an infx project", ["ClusterSection"])
+    sections = ["TimeLimitsSection", "ContainerSection", "ExcludedNodesSection"]
+    sections += ["SlurmSection", "ClusterSection"]
+    return _by_name("The clusters of an infx project", sections)
+
+
+def model_of(section: str) -> type[Section]:
+    """Return the pydantic model of that name; the first call imports pydantic."""
+    from infx.config import cluster_models, models
+
+    found: type[Section] = getattr(
+        cluster_models if section in cluster_models.__all__ else models, section
+    )
+    return found
 
 
 def write_schemas(folder: Path) -> list[Path]:
@@ -61,7 +76,6 @@ def _by_name(title: str, sections: list[str]) -> dict[str, Any]:
 
 def _definitions(sections: list[str]) -> dict[str, Any]:
     """Return the schema of each section (inner ones first), which refer to each other by name."""
-    from infx.config import models
     from infx.config.axis_schema import axes_schema
 
     known: dict[str, Any] = {}
@@ -69,7 +83,7 @@ def _definitions(sections: list[str]) -> dict[str, Any]:
         if name in ("Axes", "Candidate"):
             schema = axes_schema(several=name == "Axes")
         else:
-            schema = _untitled(getattr(models, name).model_json_schema())
+            schema = _untitled(model_of(name).model_json_schema())
         known[name] = {key: _referring(value, known) for key, value in schema.items()}
     return known
 

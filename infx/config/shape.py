@@ -13,7 +13,18 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from infx.config.conformity import conforms
-from infx.config.names import LINE, NAME, NAME_HINT
+from infx.config.names import (
+    DIRECTIVE,
+    ENV_GLOB,
+    HOST,
+    IMAGE,
+    LINE,
+    NAME,
+    NAME_HINT,
+    NODES,
+    PATH,
+    SLURM_NAME,
+)
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, plain
 from infx.config.project import packaged
 from infx.config.suggestions import did_you_mean
@@ -23,7 +34,7 @@ from infx.domain.findings import Where
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from infx.config.models import Section
+    from infx.config.sections import Section
 
 __all__ = ["shaped", "wrong_type"]
 
@@ -46,13 +57,20 @@ _RANGES = {
 _PATTERNS = {
     NAME: NAME_HINT,
     LINE: "write one line without control characters (a folded text starts with >-)",
+    PATH: "write an absolute path there, without quotes and backslashes",
+    SLURM_NAME: "use letters, digits and _.,+@-",
+    NODES: "write a host list of Slurm: node[3-4],node7",
+    HOST: "write a host of ~/.ssh/config",
+    IMAGE: "write an image's reference, or the path of a .sqsh file",
+    ENV_GLOB: "write a variable's name, with * for any letters",
+    DIRECTIVE: "write a long option of sbatch in one word: --constraint=h200",
 }
 
 
 def shaped(node: Node, section: str, what: str, report: Report) -> dict[str, Any] | None:
     """Return the fields of the mapping ``node``, defaults filled in, by their names in Python.
 
-    ``section`` is a model of `infx.config.models`; ``what`` names the mapping for people ("a
+    ``section`` names a pydantic model of the files; ``what`` names the mapping for people ("a
     recipe"). None after reporting all that is wrong with it; scalars that were reported when the
     file was read are not reported again.
     """
@@ -82,9 +100,9 @@ def _validated(
 ) -> dict[str, Any] | None:
     from pydantic import ValidationError
 
-    from infx.config import models
+    from infx.config.schema import model_of
 
-    model: type[Section] = getattr(models, section)
+    model = model_of(section)
     try:
         return dict(model.model_validate(values))
     except ValidationError as error:

@@ -11,7 +11,9 @@ from typing import Literal
 
 __all__ = ["CODES", "Code", "Family"]
 
-Family = Literal["config", "plan", "usage", "infra", "failed", "invalid", "remark", "engine"]
+Family = Literal[
+    "config", "plan", "usage", "infra", "failed", "invalid", "skipped", "remark", "engine"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "wrong-type": ("a value of the wrong type", "write the type that is expected"),
         "unknown-value": ("a value outside a closed vocabulary", "use one of the listed values"),
         "out-of-range": ("a number outside its range", "use a number in the range"),
+        "conflicting-keys": (
+            "settings that cannot stand together",
+            "remove one of them, or add what the other needs",
+        ),
         "repeated-value": ("a list of distinct values holds one twice", "remove the repeat"),
         "unknown-reference": (
             "a recipe, cluster, golden file or task that does not exist",
@@ -94,6 +100,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "keep one of them",
         ),
         "rule-unused": ("an exclude rule applies to no candidate", "correct or remove it"),
+        "exclusion-expired": (
+            "the last day of an exclusion of nodes has passed, so they are used again",
+            "remove the line, or give it a later day",
+        ),
         "mono-serves": ("how many requests a mono step can serve", "nothing"),
         "context-too-long": ("isl + osl is over max-model-len", "raise max-model-len"),
         "option-unknown": ("the engine has no such option", "correct the recipe"),
@@ -109,7 +119,20 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "not-artifacts": ("the folder holds no aiperf export", "name an aiperf artifact folder"),
         "interrupted": ("stopped by the user", "continue with infx resume"),
         "store-newer": ("a newer infx wrote the store", "update infx"),
+        "lab-differs": (
+            "a lab of another shape runs in the folder",
+            "end it with infx cluster down, or name another folder with --dir",
+        ),
+        "no-lab": ("no lab runs in the folder", "start one with infx cluster up"),
         "not-a-run": ("the folder is no run's folder", "name one that holds plan.json and jobs/"),
+        "cluster-refuses": (
+            "the cluster cannot give what the plan's jobs ask for",
+            "correct the cluster's entry in configs/clusters.yaml, or the axes",
+        ),
+        "not-prepared": (
+            "the cluster has no interpreter with infx in it",
+            "run infx cluster prepare CLUSTER, or set `python` in its entry",
+        ),
     },
     "infra": {
         "disk-full": ("no space is left where results go", "free space, then infx resume"),
@@ -122,7 +145,71 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "install the pinned one",
         ),
         "launch-failed": ("the job could not be started", "read the error, then infx resume"),
+        "ssh-unreachable": (
+            "the ssh host cannot be reached, or the connection broke",
+            "make `ssh HOST true` work without a password",
+        ),
+        "no-answer": (
+            "a command on the cluster did not end within its limit",
+            "see whether the host or its scheduler hangs, then infx resume",
+        ),
+        "transfer-failed": (
+            "files could not be copied to or from the cluster",
+            "read the error: check paths, permissions and space",
+        ),
+        "slurm-missing": ("programs of Slurm are not installed", "install the named packages"),
+        "lab-failed": ("a daemon of the lab does not come up, or failed", "read the named log"),
+        "node-failed": (
+            "a node of the job failed or did not boot",
+            "infx resume runs it elsewhere",
+        ),
+        "preempted": (
+            "a job of higher priority took the nodes",
+            "infx resume, or name another partition or QOS",
+        ),
+        "scheduler-down": (
+            "the scheduler does not answer or takes no jobs",
+            "try scontrol ping, then infx resume",
+        ),
+        "submit-limit": (
+            "a limit on the jobs that may be submitted is reached",
+            "wait for jobs to end, or ask for a higher limit",
+        ),
+        "submit-refused": (
+            "the scheduler does not accept the job as it is asked for",
+            "correct the cluster's section as the error says",
+        ),
+        "submit-unclear": (
+            "nobody knows whether the scheduler accepted the job",
+            "infx looks for its name before it submits again",
+        ),
+        "image-import": (
+            "the engine's container image could not be imported",
+            "read image.log: check the image's name, its credentials and the space",
+        ),
+        "lab-down": ("the lab cluster of this machine is not up", "start it: infx cluster up"),
         "job-lost": ("the job ended without its record", "infx resume runs it again"),
+        "python-missing": (
+            "no interpreter there that infx runs with",
+            "install Python 3.11 to 3.13 where the nodes see it and name it in the cluster file",
+        ),
+        "folder-unwritable": (
+            "the site's folder cannot be written",
+            "name a shared folder that is yours: `folder` of the cluster",
+        ),
+        "bundle-failed": (
+            "the wheels for a cluster could not be made or installed",
+            "read the error, then infx cluster prepare again",
+        ),
+        "image-missing": ("the client's image is not there", "import it, or correct its path"),
+        "check-failed": (
+            "the check job of a prepared bundle did not run",
+            "read the error, then infx cluster prepare again",
+        ),
+        "node-unfit": (
+            "a compute node cannot run the prepared bundle",
+            "mend what it lacks, then infx cluster prepare again",
+        ),
     },
     # A point without a measurement.
     "failed": {
@@ -155,6 +242,18 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "evaluation-failed": ("lm-eval ended without a score", "read lm-eval's log"),
         "evaluation-hung": ("lm-eval passed its time limit", "read lm-eval's log"),
         "time-limit": ("the job passed its time limit", "raise the limit"),
+        "out-of-memory": (
+            "the job used more memory than it was given",
+            "ask for more, or lower the server's cache",
+        ),
+        "cancelled-outside": (
+            "someone other than infx cancelled the job",
+            "infx resume runs it again",
+        ),
+        "never-scheduled": (
+            "the scheduler will never start the job as it is asked for",
+            "correct what the reason names, then infx resume RUN --retry-failed",
+        ),
         "internal": ("a fault of infx itself", "report it with the traceback in the job's log"),
     },
     # A measurement that may not enter a frontier.
@@ -195,6 +294,17 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "measure with --streaming and --export-level records",
         ),
     },
+    # A point that was left out on purpose.
+    "skipped": {
+        "canary-failed": (
+            "the cheapest job of the entry went first and measured nothing",
+            "read the canary's log, then infx resume",
+        ),
+        "stopped-early": (
+            "another job of the entry failed and --fail-fast was asked",
+            "read that job's log, then infx resume",
+        ),
+    },
     # A measurement that counts, with something to know about it.
     "remark": {
         "asked-unknown": (
@@ -204,6 +314,14 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "prefix-cache-hits": (
             "much of the input was not computed but found in the prefix cache",
             "switch prefix caching off, or read the figures as those of a warm cache",
+        ),
+        "image-mutable": (
+            "a container image without a digest: its name may mean another one tomorrow",
+            "set image-digest in the recipe",
+        ),
+        "suspect-end": (
+            "only one of the scheduler and the job's own record says how the job ended",
+            "nothing when it was resumed long after its end; else look at the scheduler",
         ),
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },

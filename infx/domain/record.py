@@ -156,7 +156,11 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a job. Times are seconds since the epoch, UTC."""
+    """One execution of a job. Times are seconds since the epoch, UTC.
+
+    ``batch`` is the name under which the scheduler was given it, ``task`` its number in that array
+    (None: it was submitted alone), ``node`` the scheduler's name of the machine that ran it.
+    """
 
     run_id: str
     job_id: str
@@ -165,6 +169,9 @@ class Attempt:
     scheduler_id: str = ""
     started_s: float = 0.0
     ended_s: float = 0.0
+    node: str = ""
+    batch: str = ""
+    task: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

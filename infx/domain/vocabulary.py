@@ -6,15 +6,21 @@ __all__ = [
     "EXECUTORS",
     "FILTERS",
     "FRAMEWORKS",
+    "GPU_REQUESTS",
     "LAWS",
     "METHODS",
     "PRECISIONS",
+    "RUNTIMES",
     "TASKS",
     "THINKING",
 ]
 
 FRAMEWORKS = ("infx", "llamacpp")
 EXECUTORS = ("local", "slurm")
+GPU_REQUESTS = ("gres", "gpus-per-node", "none")
+"""How sbatch is asked for accelerators: ``--gres``, ``--gpus-per-node``, or not at all."""
+RUNTIMES = ("none", "pyxis")
+"""What runs containers on a cluster's nodes: pyxis is ``srun --container-image``."""
 METHODS = ("eagle3", "dspark", "mtp")
 LAWS = ("min-variance", "geometric")
 """The acceptance laws that a length decides; `from-curve` needs a curve, which no file holds."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["main"]
+__all__ = ["die_with", "main"]
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
@@ -32,9 +32,7 @@ def main(argv: Sequence[str]) -> int:
     """Run ``argv[1:]`` as a child of the process ``argv[0]``; return its exit code."""
     parent, command = int(argv[0]), argv[1:]
     _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the call above
-        return 128 + signal.SIGTERM
+    die_with(parent)
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     child = _start(command)
     code = _watch(child, parent)
@@ -42,12 +40,23 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
+def die_with(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
+    """Have the kernel send ``number`` to this process when ``parent``, its parent, ends.
+
+    What the kernel watches is the thread that made this process. Safe between fork and exec.
+    """
+    _LIBC.prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it died before the call above
+        os._exit(128 + number)
+
+
 def _start(command: Sequence[str]) -> int:
+    guard = os.getpid()
     child = os.fork()
     if child:
         return child
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+    die_with(guard, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # neither ours nor the job's
     try:
         os.execvp(command[0], list(command))
     except OSError as error:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,14 +19,18 @@ from infx.domain.status import Status
 from infx.frameworks.base import Framework
 from infx.job import client, provenance
 from infx.job.agreement import check_acceptance, option_differences
+from infx.job.allocation import allocation
+from infx.job.container import Wrapping, wrapping
 from infx.job.counters import Scraper
 from infx.job.events import Events
+from infx.job.ports import free_port
 from infx.job.prompt_file import write_prompts
 from infx.job.readiness import wait_ready
 from infx.job.record import fresh_folder, write_record, writing
 from infx.job.server import LOG, Server
-from infx.job.signals import Stopped, uninterrupted
+from infx.job.signals import Stopped, settled, uninterrupted
 from infx.job.spec import JobSpec
+from infx.job.work import Work
 
 __all__ = ["Evaluate", "Job"]
 
@@ -46,26 +50,11 @@ class Evaluate(Protocol):
         """Return the score. ``watch`` is told the answers so far, and may raise."""
 
 
-@dataclass(slots=True)
-class _Work:
-    """A point's record as it grows."""
-
-    record: PointRecord
-    folder: Path
-    phases_s: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time a phase, whether it ends well or not."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.phases_s[name] = round(time.monotonic() - started, 3)
-
-
 class Job:
-    """One attempt of a job. `run` leaves a point.json for every point, whatever happens."""
+    """One attempt of a job. `run` leaves a point.json for every point, whatever happens.
+
+    ``statuses`` maps the label of each point with a record to its status.
+    """
 
     def __init__(
         self,
@@ -77,13 +66,17 @@ class Job:
     ) -> None:
         """``folder`` is the attempt's own; ``find`` gives an engine by its name."""
         self._spec, self._folder, self._evaluate, self._find = spec, folder, evaluate, find
+        self.allocation = allocation(os.environ, spec.scheduler_id)
+        self.statuses: dict[str, str] = {}
         self._events = Events(folder)
         self._provenance = Provenance()
+        self._arm = spec.site.placed(spec.job.arm)
         self._left = {point.point_id: point for point in spec.job.points}
         self._started_s = time.time()
         self._start_s = 0.0
         self._tokenizer = ""
-        self._open: _Work | None = None
+        self._open: Work | None = None
+        self._wrapping = Wrapping()
 
     def run(self) -> None:
         """Measure every point. Raises Stopped after writing what is left as cancelled or too late,
@@ -104,13 +97,22 @@ class Job:
         try:
             framework = self._find(self._spec.job.arm.framework)
             self._refuse(framework)
-            with self._serving(framework) as server:
-                for point in self._spec.job.points:
-                    self._measure(point, server)
+            with settled(), self._serving(framework) as server:
+                self._measure_all(server)
         except InfraError:
             raise
         except InfxError as error:
             self.close(_failed(error))
+
+    def _measure_all(self, server: Server) -> None:
+        try:
+            for point in self._spec.job.points:
+                self._measure(point, server)
+                if self._left:
+                    server.check("server-died")
+        except Stopped as stop:
+            self.close(stop.status)  # before the server ends: whoever stops us may lose patience
+            raise
 
     def close(self, status: Status) -> None:
         """Write what is left with ``status``; its evidence stays where it is."""
@@ -124,32 +126,46 @@ class Job:
 
     @contextmanager
     def _serving(self, framework: Framework) -> Iterator[Server]:
-        arm, spec = self._spec.job.arm, self._spec
-        self._provenance = provenance.collect(self._folder, env=arm.env)
+        arm, spec = self._arm, self._spec
+        self._provenance = provenance.collect(self._folder, env=arm.env, allocated=self.allocation)
+        prefix = self._wrap()
         self._events.tell("server-starting")
-        server = Server(framework, arm, self._folder, host=spec.host, port=spec.port)
+        port = free_port(spec.host, spec.unique_name, spec.port)
+        server = Server(framework, arm, self._folder, host=spec.host, port=port, prefix=prefix)
         try:
             server.start(os.environ)
             self._start_s = wait_ready(server, arm.start_limit_s)
             resolved = framework.resolved(server.answers())
-            argv = server.launch.argv
+            argv = server.argv
             self._provenance = replace(self._provenance, server_argv=argv, server=dict(resolved))
             self._events.tell("server-ready")
             yield server
         finally:
             server.stop()
 
+    def _wrap(self) -> tuple[str, ...]:
+        """Return the words before the server's command: none without a container."""
+
+        def tell(phase: str) -> None:
+            self._events.tell("phase", phase=phase)
+
+        spec = self._spec
+        self._wrapping = wrapping(
+            self._arm,
+            spec.site.container,
+            folder=self._folder,
+            step=f"{spec.unique_name}-server",
+            tell=tell,
+        )
+        return self._wrapping.words
+
     # One point
 
     def _measure(self, point: Point, server: Server) -> None:
         work = self._begin(point)
         try:
-            server.check("server-died")
-            check_acceptance(point, server.framework.acceptance(server.answers()))
-            if point.mode == "evaluation":
-                self._score(work, server)
-            else:
-                self._time(work, server)
+            with settled():
+                self._fill(work, server)
             status = Status("measured")
         except InfraError:
             raise
@@ -159,17 +175,25 @@ class Job:
             status = _failed(_silent(server, error))
         self._finish(work, status)
 
-    def _begin(self, point: Point) -> _Work:
+    def _fill(self, work: Work, server: Server) -> None:
+        point = work.record.point
+        server.check("server-died")
+        check_acceptance(point, server.framework.acceptance(server.answers()))
+        if point.mode == "evaluation":
+            self._score(work, server)
+        else:
+            self._time(work, server)
+
+    def _begin(self, point: Point) -> Work:
         folder = fresh_folder(self._folder / "points" / point.label)
         self._events.tell("point-started", point=point.label)
         attempt = self._attempt(time.time())
-        record = replace(
-            self._untouched(point).record, attempt=attempt, findings=self._differences()
-        )
-        self._open = _Work(record, folder, {"server-start": round(self._start_s, 3)})
+        findings = (*self._wrapping.remarks, *self._differences())
+        record = replace(self._untouched(point).record, attempt=attempt, findings=findings)
+        self._open = Work(record, folder, {"server-start": round(self._start_s, 3)})
         return self._open
 
-    def _time(self, work: _Work, server: Server) -> None:
+    def _time(self, work: Work, server: Server) -> None:
         point = work.record.point
         scraper = Scraper(server, work.folder)
         tokenizer = self._own_tokenizer(server)
@@ -191,7 +215,7 @@ class Job:
             )
         work.record = replace(work.record, counters=scraper.end())
 
-    def _score(self, work: _Work, server: Server) -> None:
+    def _score(self, work: Work, server: Server) -> None:
         point = work.record.point
         self._events.tell("phase", point=point.label, phase="lm-eval")
         self._add(work, "lm-eval", work.folder / "lm-eval", ())
@@ -212,12 +236,12 @@ class Job:
             self._tokenizer = server.framework.tokenizer(server.arm, folder)
         return self._tokenizer
 
-    def _add(self, work: _Work, name: str, folder: Path, argv: tuple[str, ...]) -> None:
+    def _add(self, work: Work, name: str, folder: Path, argv: tuple[str, ...]) -> None:
         made = replace(self._provenance, client_argv=argv)
         artifacts = {**work.record.artifacts, name: self._relative(folder)}
         work.record = replace(work.record, provenance=made, artifacts=artifacts)
 
-    def _finish(self, work: _Work, status: Status) -> None:
+    def _finish(self, work: Work, status: Status) -> None:
         attempt = replace(work.record.attempt, ended_s=time.time())
         work.record = replace(
             work.record, status=status, attempt=attempt, phases_s=dict(work.phases_s)
@@ -226,19 +250,21 @@ class Job:
         with uninterrupted():
             write_record(work.record, work.folder)
             del self._left[point.point_id]
+            self.statuses[point.label] = str(status)
         self._events.tell(
             "point-ended", point=point.label, status=str(status), sentence=status.sentence or None
         )
 
-    def _untouched(self, point: Point) -> _Work:
+    def _untouched(self, point: Point) -> Work:
         record = PointRecord(
             point=point,
             status=Status("running"),
             attempt=self._attempt(self._started_s),
             provenance=self._provenance,
+            findings=self._wrapping.remarks,
             artifacts={"server-log": self._relative(self._folder / LOG)},
         )
-        return _Work(record, self._folder / "points" / point.label)
+        return Work(record, self._folder / "points" / point.label)
 
     def _attempt(self, started_s: float) -> Attempt:
         spec = self._spec
@@ -247,8 +273,9 @@ class Job:
             job_id=spec.job.job_id,
             number=spec.attempt,
             unique_name=spec.unique_name,
-            scheduler_id=spec.scheduler_id,
+            scheduler_id=self.allocation.scheduler_id,
             started_s=started_s,
+            node=self.allocation.node,
         )
 
     def _differences(self) -> tuple[Finding, ...]:

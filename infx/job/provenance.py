@@ -17,6 +17,7 @@ import psutil
 
 from infx import __version__
 from infx.domain.record import Provenance
+from infx.job.allocation import Allocation
 
 __all__ = ["collect", "host_facts", "redacted"]
 
@@ -50,12 +51,13 @@ def collect(
     server_argv: Sequence[str] = (),
     server: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
+    allocated: Allocation | None = None,
 ) -> Provenance:
     """Return the provenance of numbers made now.
 
     ``folder`` lies in the project whose git revision counts; ``env`` holds the variables that the
     recipe sets, which are all told (redacted), beside those of this process that can change a
-    number.
+    number; ``allocated`` is what a scheduler gave us.
     """
     revision, dirty = _git(folder)
     told = {name: value for name, value in os.environ.items() if _TELLING.match(name)}
@@ -64,7 +66,7 @@ def collect(
         git_revision=revision,
         git_dirty=dirty,
         packages={"python": platform.python_version(), **_versions()},
-        host=host_facts(),
+        host={**host_facts(), **(allocated.facts() if allocated else {})},
         server_argv=tuple(server_argv),
         env=redacted({**told, **(env or {})}),
         server=dict(server or {}),

@@ -15,6 +15,7 @@ from infx.job.web import Answer
 __all__ = ["wait_ready"]
 
 TICK_S = 0.1
+LOOKS = 5
 PROGRESS_CAP = 4
 """A log that keeps growing (weights, graph capture) buys time up to this many limits."""
 
@@ -61,9 +62,12 @@ def _healthy(server: Server) -> bool:
 
 
 def _check_ours(server: Server) -> None:
-    if server.listens:
-        return
-    server.check("server-exited")
+    """The kernel's list of sockets may miss one while many come and go: so it is read again."""
+    for _ in range(LOOKS):
+        if server.listens:
+            return
+        server.check("server-exited")
+        time.sleep(TICK_S)
     where = f"port {server.site.port}"
     raise EngineError("wrong-server", f"{where} is answered by a process that infx did not start")
 

@@ -12,7 +12,7 @@ from infx.domain.errors import InfraError
 from infx.domain.record import PointRecord
 from infx.domain.serial import encode_pretty
 
-__all__ = ["fresh_folder", "write_record", "write_whole", "writing"]
+__all__ = ["fresh_folder", "publish", "sync_folder", "write_record", "write_whole", "writing"]
 
 FILE = "point.json"
 
@@ -33,13 +33,12 @@ def write_whole(path: Path, content: bytes) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _write_synced(part, content)
-            part.replace(path)
+            part.write_bytes(content)
+            publish(part, path)
         except OSError:
             with suppress(OSError):
                 part.unlink()
             raise
-        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -68,14 +67,16 @@ def fresh_folder(path: Path) -> Path:
     return path
 
 
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
+def publish(part: Path, path: Path) -> None:
+    """Give the whole file ``part`` the name ``path`` beside it, on the disk too. Raises OSError."""
+    with part.open("rb") as file:
         os.fsync(file.fileno())
+    part.replace(path)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Put the folder's names on the disk. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

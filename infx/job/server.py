@@ -1,12 +1,11 @@
-"""The server under test: started on a checked port, watched, stopped without a trace."""
+"""The server under test: started, watched, stopped without a trace."""
 
 from __future__ import annotations
 
 import secrets
 import signal
-import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from infx.job.process import Program, exit_text
 from infx.job.record import write_whole
 from infx.job.web import Site
 
-__all__ = ["LOG", "Server", "checked_port"]
+__all__ = ["LOG", "Server"]
 
 LOG = "server.log"
 STATE = "server.json"
@@ -28,36 +27,29 @@ STOP_S = 10.0
 """After TERM a server may finish what it holds; llama.cpp ends in 0.1 s, infx's engine drains."""
 
 
-def checked_port(host: str, asked: int) -> int:
-    """Return ``asked`` if nothing listens on it, or a free port for 0.
-
-    Raises EngineError (``port-busy``). On Linux SO_REUSEADDR refuses a port that somebody listens
-    on, and allows one whose last connections are still closing.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, asked))
-        except OSError as error:
-            message = f"port {asked} on {host} cannot be taken: {error.strerror}"
-            raise EngineError("port-busy", message) from error
-        return int(probe.getsockname()[1])
-
-
 class Server:
     """One engine start. Call `infx.job.readiness.wait_ready` before the first measurement."""
 
     def __init__(
-        self, framework: Framework, arm: Arm, folder: Path, *, host: str, port: int
+        self,
+        framework: Framework,
+        arm: Arm,
+        folder: Path,
+        *,
+        host: str,
+        port: int,
+        prefix: Sequence[str] = (),
     ) -> None:
-        """Choose a port and a nonce for a server whose output goes to server.log in ``folder``.
+        """Choose a nonce for a server whose output goes to server.log in ``folder``; ``prefix`` are
+        the words that start its command elsewhere, in a container.
 
-        Raises EngineError (``port-busy``, or what the framework says).
+        Raises what the framework says.
         """
         self.framework, self.arm, self.folder = framework, arm, folder
         self.nonce = secrets.token_hex(8)
-        self.site = Site(host, checked_port(host, port))
-        self.launch: Launch = framework.launch(arm, host, self.site.port, folder, self.nonce)
+        self.site = Site(host, port)
+        self.launch: Launch = framework.launch(arm, host, port, folder, self.nonce)
+        self.argv = (*prefix, *self.launch.argv)
         self.log = folder / LOG
         self.started_s = time.time()
         self._program: Program | None = None
@@ -68,7 +60,11 @@ class Server:
         Raises InfraError when it cannot be started, or the folder not be written.
         """
         self._program = Program(
-            self.launch.argv, env={**env, **self.launch.env}, log=self.log, folder=self.folder
+            self.argv,
+            env={**env, **self.launch.env},
+            log=self.log,
+            folder=self.folder,
+            nonce=self.nonce,
         )
         self._save(self._program.pid)
 
@@ -113,6 +109,6 @@ class Server:
             "port": self.site.port,
             "nonce": self.nonce,
             "started_s": self.started_s,
-            "argv": self.launch.argv,
+            "argv": self.argv,
         }
         write_whole(self.folder / STATE, encode_pretty(state).encode())

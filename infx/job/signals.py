@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from infx.domain.errors import InfxError
 from infx.domain.status import CANCELLED, Status
 
-__all__ = ["Stopped", "stop_on_signals", "uninterrupted"]
+__all__ = ["Stopped", "deaf", "settled", "stop_on_signals", "uninterrupted"]
+
+SETTLE_S = 2.0
+"""Slurm sends TERM to every process of a job, step by step: a server may be dead before we are told
+that it is not its fault. Two steps of a node heard it within 18 ms of each other, either first."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 
@@ -36,13 +42,29 @@ def stop_on_signals(time_limit_s: float) -> None:
     }
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        for reason in reasons:
-            signal.signal(reason, signal.SIG_IGN)
+        deaf()
         raise reasons[signal.Signals(number)]
 
     for reason in reasons:
         signal.signal(reason, stop)
     signal.setitimer(signal.ITIMER_REAL, time_limit_s)
+
+
+def deaf() -> None:
+    """Ignore the three signals from now on."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """Let an error of what stands inside count only if no request to stop follows at once: what
+    was killed with the job has not failed."""
+    try:
+        yield
+    except (InfxError, ConnectionError, TimeoutError):
+        time.sleep(SETTLE_S)
+        raise
 
 
 @contextmanager

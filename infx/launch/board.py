@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,7 +17,7 @@ from infx.store.kept import kept
 
 __all__ = ["Board", "JobLine"]
 
-JobPhase = Literal["waiting", "queued", "running", "stopping", "ended"]
+JobPhase = Literal["waiting", "queued", "running", "suspect", "stopping", "ended"]
 
 
 @dataclass(slots=True)
@@ -30,13 +31,20 @@ class JobLine:
     state: JobPhase = "waiting"
     attempt: int = 0
     phase: str = ""
+    why: str = ""
     point: str = ""
     verdict: str = ""
     ready: bool = False
+    over: bool = False
     launched_s: float = 0.0
     phase_s: float = 0.0
     point_s: float = 0.0
     expected_s: float | None = None
+
+    @property
+    def in_queue(self) -> bool:
+        """True when a scheduler has said that it waits, and why."""
+        return self.state == "queued" and bool(self.why)
 
     @property
     def done(self) -> int:
@@ -70,7 +78,7 @@ class Board:
     @property
     def active(self) -> list[JobLine]:
         """The jobs that an executor holds."""
-        states = ("queued", "running", "stopping")
+        states = ("queued", "running", "suspect", "stopping")
         return [line for line in self.lines.values() if line.state in states]
 
     @property
@@ -88,8 +96,9 @@ class Board:
         """The executor accepted an attempt."""
         line = self.lines[job_id]
         line.state, line.attempt, line.ready = "queued", attempt, False
+        line.over = False
         line.launched_s = line.phase_s = now_s
-        line.phase, line.point, line.verdict = "launching", "", ""
+        line.phase, line.point, line.verdict, line.why = "launching", "", "", ""
         line.told.clear()
         line.expected_s = self.timing.start_s(line.job)
         again = f", attempt {attempt}" if attempt > 1 else ""
@@ -103,9 +112,32 @@ class Board:
             line.state = "running"
         return _HANDLERS[event.event](self, line, event) if event.event in _HANDLERS else ""
 
+    def polled(self, job_id: str, state: JobPhase, why: str) -> str:
+        """The executor said where the job is and why; its own events say the rest."""
+        line = self.lines[job_id]
+        if line.state == "stopping":
+            return ""
+        changed = (line.state, line.why) != (state, why)
+        line.state, line.why = state, why
+        return f"{line.job.name}: {state}: {why}" if changed and state == "suspect" else ""
+
+    @property
+    def all_told(self) -> bool:
+        """Return True when every job that an executor holds has told that it ended."""
+        return all(line.over for line in self.active)
+
+    @property
+    def queued(self) -> dict[str, int]:
+        """Return how many jobs wait in a scheduler's queue, by why."""
+        return Counter(line.why for line in self.lines.values() if line.in_queue)
+
     def stopping(self, job_id: str) -> None:
         """The executor was asked to stop the job."""
         self.lines[job_id].state = "stopping"
+
+    def is_stopping(self, job_id: str) -> bool:
+        """Return True when the executor was asked to stop the job."""
+        return self.lines[job_id].state == "stopping"
 
     def ended(self, job_id: str, records: Sequence[PointRecord]) -> list[str]:
         """The attempt is over with these records."""
@@ -116,10 +148,13 @@ class Board:
         return [_verdict(record) for record in records if record.point.label not in line.told]
 
     def left_s(self, now_s: float) -> float:
-        """Return the expected seconds until everything is measured, one job after another."""
-        lines = self.waiting
-        later = sum(self.timing.start_s(line.job) + self._points_s(line) for line in lines)
-        return later + sum(self._active_s(line, now_s) for line in self.active)
+        """Return the expected seconds until everything is measured, as many jobs at a time as run
+        now (one when none does)."""
+        going = [line for line in self.active if not line.in_queue]
+        later = [*self.waiting, *(line for line in self.active if line.in_queue)]
+        later_s = sum(self.timing.start_s(line.job) + self._points_s(line) for line in later)
+        going_s = sum(self._active_s(line, now_s) for line in going)
+        return (later_s + going_s) / max(1, len(going))
 
     def _active_s(self, line: JobLine, now_s: float) -> float:
         """What takes longer than expected takes no time from what comes after it."""
@@ -134,6 +169,12 @@ class Board:
 
     def _points_s(self, line: JobLine) -> float:
         return sum(self.timing.point_s(p) for p in line.job.points if p.label in line.left)
+
+    def _job_started(self, line: JobLine, event: Event) -> str:
+        """What it waited in a queue is no part of its start."""
+        line.launched_s = event.t
+        _enter(line, "starting", event)
+        return ""
 
     def _starting(self, line: JobLine, event: Event) -> str:
         _enter(line, "starting the server", event)
@@ -167,15 +208,22 @@ class Board:
             line.told.add(event.point or "")
         elif point:
             self.timing.measured(point, event.t - line.point_s)
-        name, took_s = _name(line), event.t - line.point_s
+        name = _name(line)
+        took = f" after {event.t - line.point_s:.0f} s" if line.point == event.point else ""
         if event.status != "cancelled":
             line.left.discard(event.point or "")
         line.point, line.expected_s = "", None
         _enter(line, "", event)
-        return f"{name}: {line.verdict} after {took_s:.0f} s"
+        return f"{name}: {line.verdict}{took}"
+
+    def _job_ended(self, line: JobLine, event: Event) -> str:
+        line.over = True
+        return ""
 
 
 _HANDLERS = {
+    "job-started": Board._job_started,
+    "job-ended": Board._job_ended,
     "server-starting": Board._starting,
     "server-ready": Board._ready,
     "point-started": Board._point_started,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from infx.domain.codes import CODES
+from infx.domain.findings import Finding
+from infx.domain.outcome import Ending, ending_of
 from infx.domain.point import Point
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
@@ -14,7 +17,7 @@ from infx.launch.events import FILE, Tail
 from infx.launch.executor import JobState, Order
 from infx.store import Judge, read_attempt
 
-__all__ = ["collect"]
+__all__ = ["collect", "ending_in"]
 
 
 def collect(
@@ -22,12 +25,12 @@ def collect(
 ) -> list[PointRecord]:
     """Return the records of an ended attempt.
 
-    A point without one was cancelled when we asked for that, else its job is lost and says why. An
-    adopted attempt's missing points get none: whoever launched it died first, so they run again.
+    A point without one was cancelled when we asked for that, else its job is lost and says why. A
+    void attempt's missing points get none: it is as if it had not been.
     """
     records, faults = read_attempt(order.folder, run_dir, judge)
-    records = [_in_time(record, order, state) for record in records]
-    if order.adopted:
+    records = [_explained(record, order, state, cancelled) for record in records]
+    if state.void and not cancelled:
         return records
     found = {record.point.point_id for record in records}
     missing = [point for point in order.job.points if point.point_id not in found]
@@ -37,10 +40,22 @@ def collect(
     return records + [_without_record(point, order, status) for point in missing]
 
 
-def _in_time(record: PointRecord, order: Order, state: JobState) -> PointRecord:
-    """A job that its limit stopped calls its points cancelled; the limit is the reason."""
-    if state.reason == "time-limit" and record.status.state == "cancelled":
-        return replace(record, status=_too_late(order))
+def ending_in(order: Order, state: JobState, records: Collection[PointRecord]) -> Ending:
+    """Return how the attempt with these records ended: its own points count, no others."""
+    node = state.node or next((r.attempt.node for r in records if r.attempt.node), "")
+    if state.void:
+        return Ending(outcome="void", sentence=state.sentence, node=node)
+    wanted = {point.point_id for point in order.job.points}
+    return ending_of([r.status for r in records if r.point.point_id in wanted], node)
+
+
+def _explained(record: PointRecord, order: Order, state: JobState, cancelled: bool) -> PointRecord:
+    """A job that was told to stop calls its points cancelled; the executor may know the reason."""
+    if state.remark:
+        finding = Finding("suspect-end", "warning", state.remark)
+        record = replace(record, findings=(*record.findings, finding))
+    if record.status.state == "cancelled" and state.code and not cancelled:
+        return replace(record, status=_told(order, state))
     return record
 
 
@@ -53,17 +68,24 @@ def _cancelled() -> Status:
     return Status("cancelled", sentence="stopped before it was measured")
 
 
-def _too_late(order: Order) -> Status:
-    limit_s = order.job.time_limit_s
-    return Status("failed", "time-limit", f"the job passed its limit of {limit_s} s")
+def _told(order: Order, state: JobState) -> Status:
+    """Return the status that the executor's code stands for."""
+    if state.code == "cancelled-outside":
+        return Status("cancelled", state.code, state.sentence)
+    late = f"the job passed its limit of {order.job.time_limit_s} s"
+    return Status("failed", state.code, state.sentence or (late if _late(state) else ""))
+
+
+def _late(state: JobState) -> bool:
+    return state.code == "time-limit"
 
 
 def _lost(order: Order, state: JobState, faults: list[str]) -> Status:
-    if state.reason == "time-limit":
-        return _too_late(order)
-    told = _last_word(order.folder)
-    if told:
-        return told
+    last = _last_word(order.folder)
+    if state.code and not (last and state.code == "job-lost"):
+        return _told(order, state)
+    if last:
+        return last
     code = "unknown" if state.exit_code is None else state.exit_code
     evidence = next(iter(faults), "") or _last_line(order.folder / "infx.log") or "no log"
     return Status("failed", "job-lost", f"the job ended (exit code {code}): {evidence}")

@@ -45,7 +45,7 @@ def evaluation_plan(matrix: Matrix) -> Plan:
     plan = make_plan(matrix)
     points = tuple(point for point in plan.points if point.mode == "evaluation")
     left = {point.point_id for point in points}
-    limits = {entry.name: entry.cluster.time_limit_s for entry in matrix.entries}
+    limits = {entry.name: entry.cluster.limits.job for entry in matrix.entries}
     gpus = {entry.name: entry.cluster.gpus_per_node > 0 for entry in matrix.entries}
     jobs = make_jobs(points, limits)
     counts = Counter(plan.counts)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from infx.domain.plan import Job
 from infx.domain.record import Attempt
+from infx.job.spec import JobSpec
+from infx.launch.policy import Policy
 
 __all__ = ["Executor", "JobState", "Order"]
 
@@ -17,13 +19,15 @@ __all__ = ["Executor", "JobState", "Order"]
 class Order:
     """One attempt to run: ``folder`` is its own and holds job.json; ``job`` the points it measures.
 
-    ``adopted`` attempts were launched by an infx process that is gone.
+    ``adopted`` attempts were launched by an infx process that is gone; ``exclude`` names nodes that
+    failed the job before.
     """
 
     attempt: Attempt
     job: Job
     folder: Path
     adopted: bool = False
+    exclude: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -31,33 +35,56 @@ class Order:
         return self.attempt.unique_name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """Where an attempt is. ``unknown`` (no answer) never changes anything.
+    """Where an attempt is. ``unknown`` (no answer) never changes anything; ``suspect`` is an end
+    that only one of the scheduler and the job's own record tells, and is waited for.
 
-    ``reason`` is a code when the executor ended it (``time-limit``) or its own word otherwise.
+    ``code`` (of infx.domain.codes) is why it ended, where the executor knows; ``sentence`` why it
+    waits, is suspect or ended; ``void`` says that it never ran, or ended with its driver only: its
+    missing points are as if it had not been. ``remark`` is something odd about a good end.
     """
 
-    phase: Literal["queued", "running", "ended", "unknown"]
+    phase: Literal["queued", "running", "suspect", "ended", "unknown"]
     exit_code: int | None = None
-    reason: str = ""
+    code: str = ""
+    sentence: str = ""
+    void: bool = False
+    remark: str = ""
+    scheduler_id: str = ""
+    node: str = ""
 
 
 class Executor(Protocol):
     """Runs attempts. Knows nothing of points, stores or verdicts.
 
-    ``capacity`` attempts may be open at once; ``tick_s`` is how often it likes to be polled.
+    ``name`` is the cluster's; ``tick_s`` how often it likes to be polled; ``policy`` how often it
+    tries again; ``durable`` says that jobs go on without the process that drives them.
     """
 
     name: str
-    capacity: int
     tick_s: float
+    policy: Policy
+    durable: bool
+
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Raise UsageError or InfraError for what can be known to fail, before a run is made."""
+
+    def scripts(self, orders: Sequence[Order]) -> list[str]:
+        """Return the exact scripts that would be submitted; none where jobs have no script."""
+
+    def arrange(self, orders: Sequence[Order], held: Collection[Order]) -> list[Order]:
+        """Return those that may be submitted now beside the ``held`` ones, told their batches."""
+
+    def placed(self, spec: JobSpec) -> JobSpec:
+        """Return the spec as the job sees it where it runs."""
 
     def submit(self, orders: Sequence[Order]) -> Mapping[str, str]:
-        """Launch attempts and return the scheduler's id of each that was accepted, by name.
+        """Launch arranged orders and return the scheduler's id of each that was accepted, by name.
 
-        One that is not in the answer was not accepted yet and is offered again (back-pressure).
-        Raises InfraError ``launch-failed``.
+        The id is empty where nobody knows (yet) whether it was. One that is not in the answer was
+        surely not accepted and is offered again (back-pressure). Raises InfraError
+        ``launch-failed``.
         """
 
     def poll(self, orders: Sequence[Order]) -> Mapping[str, JobState]:
@@ -65,6 +92,9 @@ class Executor(Protocol):
 
     def cancel(self, orders: Sequence[Order], *, at_once: bool = False) -> None:
         """Ask attempts to stop and keep their evidence; ``at_once`` kills them."""
+
+    def notices(self) -> list[str]:
+        """Return what people should know since the last call."""
 
     def close(self) -> None:
         """Let go: a local job ends with its driver, a scheduler's job goes on."""

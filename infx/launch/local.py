@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infx.config.sites import TimeLimits
 from infx.domain.errors import InfraError
+from infx.domain.plan import Job
+from infx.job.guard import die_with
+from infx.job.spec import JobSpec, Site
 from infx.launch.executor import JobState, Order
+from infx.launch.policy import Policy
 
 __all__ = ["LocalExecutor"]
 
@@ -28,9 +32,6 @@ OVERTIME_S = 30.0
 """A job watches its own limit; one that is this late does not."""
 
 ALIVE = "alive.lock"
-PR_SET_PDEATHSIG = 1
-# Loaded before any fork: in the child nothing but the call itself may run.
-_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(slots=True)
@@ -48,14 +49,36 @@ class LocalExecutor:
     still there; it gets TERM when this process dies, however it dies.
     """
 
-    name = "local"
-    capacity = 1
     tick_s = 0.25
+    policy = Policy(retries=0)  # the same machine would fail it again
+    durable = False
 
-    def __init__(self, program: Sequence[str] = PROGRAM) -> None:
+    def __init__(
+        self,
+        name: str = "local",
+        limits: TimeLimits = TimeLimits(),  # noqa: B008
+        program: Sequence[str] = PROGRAM,
+    ) -> None:
         """``program`` is given the path of job.json as its last argument."""
+        self.name, self._limits = name, limits
         self._program = tuple(program)
         self._children: dict[str, _Child] = {}
+
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Nothing is known beforehand of this machine."""
+
+    def scripts(self, orders: Sequence[Order]) -> list[str]:
+        """Return nothing: a local job is a process."""
+        return []
+
+    def arrange(self, orders: Sequence[Order], held: Collection[Order]) -> list[Order]:
+        """Return one order, or none while another is held."""
+        return list(orders[:1]) if not held else []
+
+    def placed(self, spec: JobSpec) -> JobSpec:
+        """Return it with the cluster's limits."""
+        limits = self._limits
+        return replace(spec, site=Site(start_limit_s=limits.start, point_limit_s=limits.point))
 
     def submit(self, orders: Sequence[Order]) -> Mapping[str, str]:
         """Start the attempts; the id is the process id."""
@@ -73,6 +96,10 @@ class LocalExecutor:
                 _stop(child, at_once)
             elif at_once and order.attempt.scheduler_id and _alive(order.folder):
                 _signal(int(order.attempt.scheduler_id), signal.SIGKILL)
+
+    def notices(self) -> list[str]:
+        """Return nothing: a local job tells its own events."""
+        return []
 
     def close(self) -> None:
         """End what still runs and wait for it."""
@@ -95,7 +122,7 @@ class LocalExecutor:
                     stderr=log,
                     start_new_session=True,
                     pass_fds=(lock,),
-                    preexec_fn=lambda: _die_with(parent),  # safe: this process has one thread
+                    preexec_fn=lambda: die_with(parent),  # safe: this process has one thread
                 )
         except OSError as error:
             raise InfraError(
@@ -110,12 +137,14 @@ class LocalExecutor:
     def _state(self, order: Order) -> JobState:
         child = self._children.get(order.name)
         if child is None:
-            return JobState("running" if _alive(order.folder) else "ended")
+            if _alive(order.folder):
+                return JobState(phase="running")
+            return JobState(phase="ended", void=True, sentence="its driver was killed")
         code = child.process.poll()
         if code is not None:
-            return JobState("ended", code, child.reason)
+            return JobState(phase="ended", exit_code=code, code=child.reason)
         _hurry(child)
-        return JobState("running")
+        return JobState(phase="running")
 
 
 def _hurry(child: _Child) -> None:
@@ -162,9 +191,3 @@ def _alive(folder: Path) -> bool:
     finally:
         os.close(handle)
     return False
-
-
-def _die_with(parent: int) -> None:
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the call above
-        os._exit(128 + signal.SIGTERM)

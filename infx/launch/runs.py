@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from infx.domain.errors import EmptyPlanError, InfraError
@@ -88,21 +89,31 @@ def check_space(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
 
 
 def to_measure(
-    plan: Plan, statuses: Mapping[str, Status], *, retry_failed: bool = False
-) -> dict[str, tuple[Point, ...]]:
-    """Return, by job id, the points without a kept result; jobs without any are left out.
+    plan: Plan,
+    statuses: Mapping[str, Status],
+    *,
+    retry_failed: bool = False,
+    time_limit_s: int = 0,
+) -> dict[str, Job]:
+    """Return, by job id, the jobs with the points that have no kept result; others are left out.
 
-    ``statuses`` is by point id. ``retry_failed`` adds failed and invalid points.
+    ``statuses`` is by point id. ``retry_failed`` adds failed and invalid points but those that
+    passed their time limit: they are added, under the new limit, when ``time_limit_s`` is larger.
     """
-    wanted = {job.job_id: _wanted(job, statuses, retry_failed) for job in plan.jobs}
-    return {job_id: points for job_id, points in wanted.items() if points}
 
+    def wanted(point: Point, job: Job) -> bool:
+        status = statuses[point.point_id]
+        if status.code == "time-limit":
+            return time_limit_s > job.time_limit_s
+        return status.state != "ok" if retry_failed else not kept(status)
 
-def _wanted(job: Job, statuses: Mapping[str, Status], retry_failed: bool) -> tuple[Point, ...]:
-    def done(status: Status) -> bool:
-        return status.state == "ok" if retry_failed else kept(status)
-
-    return tuple(point for point in job.points if not done(statuses[point.point_id]))
+    found: dict[str, Job] = {}
+    for job in plan.jobs:
+        points = tuple(point for point in job.points if wanted(point, job))
+        if points:
+            limit_s = max(job.time_limit_s, time_limit_s)
+            found[job.job_id] = replace(job, points=points, time_limit_s=limit_s)
+    return found
 
 
 def _to_disk(*paths: Path) -> None:

@@ -14,11 +14,17 @@ CANCEL_FILE = "cancel"
 
 
 class Stop:
-    """Counts requests to stop while it is entered. The second raises KeyboardInterrupt."""
+    """Counts requests to stop while it is entered. The second raises KeyboardInterrupt.
 
-    def __init__(self, run_dir: Path) -> None:
+    Where jobs go on without their driver (``detachable``) a hang-up is no request to stop: it only
+    sets ``detached``.
+    """
+
+    def __init__(self, run_dir: Path, *, detachable: bool = False) -> None:
         self._file = run_dir / CANCEL_FILE
+        self._detachable = detachable
         self._signals = 0
+        self.detached = False
         self._before: dict[signal.Signals, Any] = {}
 
     @property
@@ -43,6 +49,9 @@ class Stop:
             signal.signal(number, handler)
 
     def _count(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP and self._detachable:
+            self.detached = True
+            return
         self._signals += 1
         if self._signals > 1:
             raise KeyboardInterrupt

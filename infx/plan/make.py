@@ -39,7 +39,7 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
     entries = {entry.name: entry for entry in matrix.entries}
-    jobs = make_jobs(ledger.points, {n: e.cluster.time_limit_s for n, e in entries.items()})
+    jobs = make_jobs(ledger.points, {n: e.cluster.limits.job for n, e in entries.items()})
     return Plan(
         inputs=matrix.inputs,
         candidates=ledger.counts.total(),

@@ -71,6 +71,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX points_by_content ON points (point_id, state)",
         "CREATE INDEX attempts_open ON attempts (run_id, ended_s)",
     ),
+    (
+        "ALTER TABLE attempts ADD COLUMN batch TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE attempts ADD COLUMN task INTEGER",
+        "ALTER TABLE attempts ADD COLUMN node TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE attempts ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE attempts ADD COLUMN code TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE attempts ADD COLUMN sentence TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE attempts ADD COLUMN fingerprint TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """``MIGRATIONS[n]`` takes a store of version n to n + 1. Published ones never change."""
 

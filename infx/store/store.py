@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from infx.domain.outcome import Ending
 from infx.domain.plan import Plan
 from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import decode, encode
@@ -27,7 +28,10 @@ __all__ = ["FILE", "Store"]
 FILE = "store.sqlite"
 """The store's name in a results folder."""
 
-_ATTEMPT = "run_id, job_id, number, unique_name, scheduler_id, started_s, ended_s"
+_ATTEMPT = (
+    "run_id, job_id, number, unique_name, scheduler_id, started_s, ended_s, node, batch, task"
+)
+_ENDING = "outcome, code, sentence, fingerprint, node"
 _POINT = "run_id, point_id, job_id, label, mode, state, code, sentence, attempt"
 _RUN = "run_id, created_s, plan_id, source, project, folder, executor, state, ended_s"
 
@@ -97,46 +101,87 @@ class Store:
 
     # Attempts
 
-    def intend(self, run_id: str, job_id: str) -> Attempt:
-        """Write that the job's next attempt is about to be launched, and return it.
-
-        Written before the launch, so that whatever happens next the attempt can be looked for by
-        its unique name.
-        """
-        with translated(self.path), transaction(self._db):
-            number = self._next_number(run_id, job_id)
-            name = unique_name(run_id, job_id, number)
-            self._db.execute(
-                "INSERT INTO attempts (unique_name, run_id, job_id, number, intended_s)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (name, run_id, job_id, number, time.time()),
-            )
-        return Attempt(run_id=run_id, job_id=job_id, number=number, unique_name=name)
-
-    def launched(self, name: str, scheduler_id: str) -> None:
-        """Write the scheduler's name of an attempt that it accepted."""
-        self._write(
-            "UPDATE attempts SET scheduler_id = ?, started_s = ? WHERE unique_name = ?",
-            (scheduler_id, time.time(), name),
+    def next_attempts(self, run_id: str, job_ids: Sequence[str]) -> list[Attempt]:
+        """Return the next attempt of each job; nothing is written (see `intend`)."""
+        rows = self._all(
+            "SELECT job_id, max(number) AS number FROM attempts WHERE run_id = ? GROUP BY job_id",
+            (run_id,),
         )
+        last = {row["job_id"]: row["number"] for row in rows}
+        return [_attempt(run_id, job_id, last.get(job_id, 0) + 1) for job_id in job_ids]
 
-    def end_attempt(self, name: str, records: Iterable[PointRecord]) -> None:
-        """Write, at once, that an attempt is over and what became of its points."""
+    def intend(self, attempts: Sequence[Attempt]) -> None:
+        """Write, all at once, that these attempts are about to be launched.
+
+        Written before the launch, so that whatever happens next they can be looked for by name.
+        """
+        now_s = time.time()
+        with translated(self.path), transaction(self._db):
+            self._db.executemany(
+                "INSERT INTO attempts (unique_name, run_id, job_id, number, batch, task,"
+                " intended_s) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (a.unique_name, a.run_id, a.job_id, a.number, a.batch, a.task, now_s)
+                    for a in attempts
+                ],
+            )
+
+    def withdraw(self, names: Sequence[str]) -> None:
+        """Forget attempts that were surely not launched: the scheduler refused them for now."""
+        with translated(self.path), transaction(self._db):
+            self._db.executemany(
+                "DELETE FROM attempts WHERE unique_name = ?", [(name,) for name in names]
+            )
+
+    def launched(self, ids: Mapping[str, str]) -> None:
+        """Write the scheduler's names of attempts that it accepted, by unique name."""
+        now_s = time.time()
+        with translated(self.path), transaction(self._db):
+            self._db.executemany(
+                "UPDATE attempts SET scheduler_id = ?, started_s = ? WHERE unique_name = ?",
+                [(scheduler_id, now_s, name) for name, scheduler_id in ids.items()],
+            )
+
+    def end_attempt(self, name: str, records: Iterable[PointRecord], ending: Ending) -> None:
+        """Write, at once, that an attempt is over, how, and what became of its points."""
         with translated(self.path), transaction(self._db):
             self._db.execute(
-                "UPDATE attempts SET ended_s = ? WHERE unique_name = ?", (time.time(), name)
+                "UPDATE attempts SET ended_s = ?, outcome = ?, code = ?, sentence = ?,"
+                " fingerprint = ?, node = ? WHERE unique_name = ?",
+                (
+                    time.time(),
+                    ending.outcome,
+                    ending.code,
+                    ending.sentence,
+                    ending.fingerprint,
+                    ending.node,
+                    name,
+                ),
             )
             for record in records:
                 self._keep(record)
+
+    def endings(self, run_id: str) -> dict[str, list[Ending]]:
+        """Return how the run's ended attempts ended, by job id, the oldest first."""
+        rows = self._all(
+            f"SELECT job_id, {_ENDING} FROM attempts WHERE run_id = ? AND outcome != ''"
+            " ORDER BY number",
+            (run_id,),
+        )
+        found: dict[str, list[Ending]] = {}
+        for row in rows:
+            found.setdefault(row.pop("job_id"), []).append(Ending(**row))
+        return found
 
     def attempts(self, run_id: str, *, open_only: bool = False) -> list[Attempt]:
         """Return the run's attempts, or those that nobody has seen end, in order of intent."""
         only = " AND ended_s = 0" if open_only else ""
         rows = self._all(
-            f"SELECT {_ATTEMPT} FROM attempts WHERE run_id = ?{only} ORDER BY intended_s, number",
+            f"SELECT {_ATTEMPT}, intended_s FROM attempts WHERE run_id = ?{only}"
+            " ORDER BY intended_s, number",
             (run_id,),
         )
-        return [Attempt(**row) for row in rows]
+        return [_launched_attempt(**row) for row in rows]
 
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
         """Write attempts that a folder tells of and the store does not (they have ended)."""
@@ -206,13 +251,6 @@ class Store:
             ),
         )
 
-    def _next_number(self, run_id: str, job_id: str) -> int:
-        found = self._db.execute(
-            "SELECT coalesce(max(number), 0) + 1 FROM attempts WHERE run_id = ? AND job_id = ?",
-            (run_id, job_id),
-        ).fetchone()
-        return int(found[0])
-
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with translated(self.path), transaction(self._db):
             self._db.execute(statement, values)
@@ -222,6 +260,16 @@ class Store:
             cursor = self._db.execute(query, values)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _attempt(run_id: str, job_id: str, number: int) -> Attempt:
+    name = unique_name(run_id, job_id, number)
+    return Attempt(run_id=run_id, job_id=job_id, number=number, unique_name=name)
+
+
+def _launched_attempt(intended_s: float, **row: Any) -> Attempt:
+    """One of which nobody knows when it was launched was meant to be just before."""
+    return Attempt(**row | {"started_s": row["started_s"] or intended_s})
 
 
 def _run_values(run: RunRow) -> tuple[object, ...]:

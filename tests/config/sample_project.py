@@ -40,7 +40,7 @@ demo:
 """,
     "configs/clusters.yaml": """\
 box: {executor: local, hardware: cpu}
-far: {executor: slurm, hardware: h200, gpus-per-node: 8}
+far: {executor: slurm, hardware: h200, gpus-per-node: 8, slurm: {partition: gpu}}
 """,
     "recipes/mini.yaml": """\
 framework: infx

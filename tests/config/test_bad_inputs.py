@@ -312,7 +312,7 @@ def test_expression_failed_has_the_place_of_the_operation(tmp_path: Path) -> Non
 def test_every_config_code_has_a_row() -> None:
     rows = {code for code, *_ in TABLE} | {code for code, *_ in FILE_FAULTS}
     tested = {"file-not-found", "expression-failed"}  # one test each, above
-    elsewhere = {"bad-record"}  # JSON records: tests/domain
+    elsewhere = {"bad-record", "conflicting-keys"}  # tests/domain, tests/config/test_clusters.py
     assert rows.isdisjoint(tested | elsewhere)
     config = {code.name for code in CODES.values() if code.family == "config"}
     assert rows | tested | elsewhere == config

@@ -39,7 +39,7 @@ def test_an_entry(tmp_path: Path) -> None:
     assert (demo.recipe.model.prefix, demo.recipe.model.precision) == ("minimaxm3", "fp32")
     assert demo.recipe.env == {"OMP_NUM_THREADS": "2"}
     assert demo.options == {"num-blocks": 64}
-    assert (demo.cluster.name, demo.cluster.hardware, demo.cluster.time_limit_s) == (
+    assert (demo.cluster.name, demo.cluster.hardware, demo.cluster.limits.job) == (
         "box", "cpu", 3600,
     )  # fmt: skip
     assert demo.speculation is not None

@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from infx.config import models
 from infx.config.conformity import conforms
 from infx.config.nodes import Report, plain, read_yaml
-from infx.config.schema import clusters_schema, matrix_schema, recipe_schema, write_schemas
+from infx.config.schema import (
+    clusters_schema,
+    matrix_schema,
+    model_of,
+    recipe_schema,
+    write_schemas,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -123,6 +128,9 @@ JUNK += ["x\n", "./x\n", "x\x1b[31m", "./x\x1b", "x" * 101, 101, 10**6 + 1, {"x\
 JUNK += [{"x": 1}, {"x": "y"}, {"a-b": "y"}, "package:a/b", "sha256:" + "0" * 64, "eagle3"]
 SECTIONS = ["WorkloadSection", "ExcludeSection", "ScenarioSection", "EvaluationSection"]
 SECTIONS += ["SpeculationSection", "EntrySection", "ModelSection", "RecipeSection"]
+SECTIONS += ["TimeLimitsSection", "ContainerSection", "ExcludedNodesSection", "SlurmSection"]
+JUNK += ["/x", "/x\n", "/x'", "--x", "-x", "--x=y z", "--x\n", "node[1-2]", "a,b", "pyxis", "gres"]
+JUNK += [["--x"], ["--x\n"], ["A*"], ["A b"], {"hf:o/n": "/x"}, {"hf:o/n": "x"}, {"nodes": "n"}]
 
 
 @pytest.mark.parametrize("name", [*SECTIONS, "ClusterSection"])
@@ -133,7 +141,7 @@ def test_what_conforms_is_what_pydantic_accepts(name: str) -> None:
         **recipe_schema()["$defs"],
         **clusters_schema()["$defs"],
     }
-    schema, model = definitions[name], getattr(models, name)
+    schema, model = definitions[name], model_of(name)
     keys = schema["properties"]
     sound = {key: _sound(keys[key], definitions) for key in keys}
     model.model_validate(sound)

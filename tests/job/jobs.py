@@ -72,9 +72,8 @@ def write_job(folder: Path, *points: Point, time_limit_s: int = 120, **fields: A
         cluster="local",
         time_limit_s=time_limit_s,
     )
-    spec = JobSpec(
-        run_id="r1", run_dir=str(folder), job=job, attempt=1, unique_name="infx-r1-a1", **fields
-    )
+    name = f"infx-r1-{content_id(str(folder))[:8]}-a1"
+    spec = JobSpec(run_id="r1", run_dir=str(folder), job=job, attempt=1, unique_name=name, **fields)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "job.json").write_bytes(encode(spec))
     return spec
@@ -89,3 +88,8 @@ def records(folder: Path) -> list[PointRecord]:
 def events(folder: Path) -> list[dict[str, Any]]:
     """Return the lines of events.jsonl."""
     return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names in ``folder``, sorted."""
+    return sorted(path.name for path in folder.iterdir())

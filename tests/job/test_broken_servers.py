@@ -17,6 +17,7 @@ import pytest
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import Axes
+from infx.job.spec import Site
 from tests.job.conftest import PROGRAM, running_job
 from tests.job.jobs import arm, events, point, records, write_job
 from tests.job.processes import processes_of, wait_until
@@ -154,7 +155,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
         jobs = []
         for fault, (limit_s, _, _) in MEASURED.items():
             broken = point(arm(options={"fault": fault}))
-            write_job(folder / fault, broken, point_limit_s=limit_s)
+            write_job(folder / fault, broken, site=Site(point_limit_s=limit_s))
             jobs.append(stack.enter_context(running_job(folder / fault)))
         assert [job.wait(100) for job in jobs] == [0, 0, 0]
     return folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.axes import Axes
 from infx.domain.point import FixedLengths
 from infx.domain.record import PointRecord
+from infx.job.spec import Site
 from tests.job.jobs import MINI, SMOLLM2, arm, events, point, records, write_job
 from tests.job.processes import processes_of
 
@@ -52,10 +54,14 @@ def check_prompts(folder: Path, record: PointRecord) -> None:
 
 
 def test_llamacpp(tmp_path: Path) -> None:
-    server = arm("llamacpp", model=SMOLLM2, options={"parallel": 2, "ctx-size": 1024, "threads": 2})
+    """Its weights lie elsewhere on this site, which no record says."""
+    model = replace(SMOLLM2, weights="hf:owner/smollm2")
+    server = arm("llamacpp", model=model, options={"parallel": 2, "ctx-size": 1024, "threads": 2})
     load = {"isl": 64, "osl": 8, "requests": 4, "warmup_requests": 2}
-    write_job(tmp_path, point(server, conc=2, **load), time_limit_s=200)
+    site = Site(models={"hf:owner/smollm2": SMOLLM2.weights})
+    write_job(tmp_path, point(server, conc=2, **load), time_limit_s=200, site=site)
     [[record]] = run(tmp_path)
+    assert record.point.arm == server
     assert record.status.state == "ok", record.status
     assert record.measurement is not None
     assert record.measurement.requests.ok == 4

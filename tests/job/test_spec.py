@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+from infx.config.sites import Container
 from infx.domain.plan import Job
 from infx.domain.point import Accuracy, FixedLengths
-from infx.job.spec import JobSpec
-from tests.job.jobs import arm, point
+from infx.domain.serial import decode
+from infx.job.spec import JobSpec, Site
+from tests.job.jobs import arm, point, write_job
 
 
 def test_an_evaluation_of_many_questions_gets_the_time_for_them() -> None:
@@ -16,7 +20,7 @@ def test_an_evaluation_of_many_questions_gets_the_time_for_them() -> None:
         job=Job(job_id="j", name="j", arm=plain.arm, points=(plain,), cluster="local"),
         attempt=1,
         unique_name="u",
-        point_limit_s=60,
+        site=Site(point_limit_s=60),
     )
 
     def limit_s(load: Accuracy | FixedLengths) -> float:
@@ -26,3 +30,19 @@ def test_an_evaluation_of_many_questions_gets_the_time_for_them() -> None:
     assert limit_s(Accuracy(task="gsm_mini", limit=2)) == 60
     assert limit_s(Accuracy(task="gsm_mini", limit=500)) == 5000
     assert limit_s(Accuracy(task="gsm8k")) == 13190
+
+
+def test_a_site_changes_what_is_launched_and_no_identity() -> None:
+    site = Site(models={"random:0": "/models/mini"}, start_limit_s=900)
+    planned = arm(start_limit_s=20)
+    placed = site.placed(planned)
+    assert (placed.model.weights, placed.start_limit_s) == ("/models/mini", 900)
+    assert planned.model.weights == "random:0"
+    assert Site(models={"hf:another/one": "/models/x"}).placed(planned) == planned
+
+
+def test_it_comes_back_from_its_file(tmp_path: Path) -> None:
+    container = Container(runtime="pyxis", mounts=("/a:/a",), images="/images")
+    site = Site(models={"random:0": "/m"}, container=container, start_limit_s=5, point_limit_s=6)
+    spec = write_job(tmp_path, point(arm()), site=site)
+    assert decode((tmp_path / "job.json").read_bytes(), JobSpec) == spec

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from infx.launch.local import LocalExecutor
 from infx.launch.runs import create_run, open_store
-from infx.launch.sweep import Sweep
+from infx.launch.sweep import Asked, Sweep
 from infx.plan import read_plan
 from infx.store import RunLock, gather
 from tests.store.tiny_plans import judge
@@ -30,7 +30,7 @@ def drive(results: Path, *, retry_failed: bool = False) -> bool:
     with open_store(results) as store:
         runs = store.runs()
         plan = read_plan(results / "plan.json")
-        executor = LocalExecutor(PROGRAM)
+        executor = LocalExecutor(program=PROGRAM)
         executor.tick_s = 0.01
         run = (
             runs[-1]
@@ -39,8 +39,8 @@ def drive(results: Path, *, retry_failed: bool = False) -> bool:
         )
         with RunLock(Path(run.folder)):
             gather(store, Path(run.folder), judge)
-            sweep = Sweep(store, run, plan, executor, judge, Quiet())
-            return sweep.run(retry_failed=retry_failed)
+            asked = Asked(retry_failed=retry_failed)
+            return Sweep(store, run, plan, executor, judge, Quiet(), asked).run()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Plays `python -m infx.job job.json`: writes events.jsonl and point.json as the real one does.
 
 What it does at each point is in the arm's options, or STAND_IN: ``behave`` is ok, fail, crash,
-infra, hang or deaf (hangs and ignores TERM), ``seconds`` how long a point takes. Each point that it
+infra, hang, stubborn (ignores TERM), deaf (hangs and ignores TERM) or mute (leaves no result),
+``seconds`` how long a point takes, ``gate`` a file without which no point ends. Each point that it
 measures to the end is a line in the run's ``measured.txt``, so that tests see what ran twice.
 """
 
@@ -28,12 +29,18 @@ class StandIn:
         options = spec["job"]["arm"]["options"]
         self.behave = options.get("behave", os.environ.get("STAND_IN", "ok"))
         self.seconds = options.get("seconds", 0.02)
+        self.gate = Path(options["gate"]) if "gate" in options else None
         self.left = list(spec["job"]["points"])
 
     def run(self) -> int:
+        try:
+            os.close(os.open(self.folder / "claim", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return 75
         self.event("job-started")
         if self.behave == "infra":
             self.event("job-ended", status="failed:harness-missing", sentence="no aiperf here")
+            self.result("failed:harness-missing")
             return 3
         self.event("server-ready")
         while self.left:
@@ -41,13 +48,25 @@ class StandIn:
             self.event("point-started", point=label(point), expected_s=self.seconds)
             self.measure(point)
         self.event("job-ended", status="ok")
+        if self.behave != "mute":
+            self.result("ended")
         return 0
+
+    def result(self, status: str) -> None:
+        spec = self.spec
+        told = {"run_id": spec["run_id"], "job_id": spec["job"]["job_id"]}
+        told |= {"attempt": spec["attempt"], "unique_name": spec["unique_name"], "status": status}
+        told |= {"started_s": 0, "ended_s": time.time()}
+        (self.folder / "result.tmp").write_text(json.dumps(told))
+        (self.folder / "result.tmp").rename(self.folder / "result.json")
 
     def measure(self, point: dict) -> None:
         if self.behave == "crash":
             print("the server room is on fire", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(3600 if self.behave in ("hang", "deaf") else self.seconds)
+        while self.gate and not self.gate.exists():
+            time.sleep(0.05)
         failed = {"state": "failed", "code": "server-died", "sentence": "exit code 1"}
         self.write(point, failed if self.behave == "fail" else {"state": "measured"})
         with (Path(self.spec["run_dir"]) / "measured.txt").open("a") as log:
@@ -73,11 +92,14 @@ class StandIn:
             log.write(json.dumps({"t": time.time(), "event": name, **more}) + "\n")
 
     def terminated(self, *_: object) -> None:
-        if self.behave == "deaf":
+        if self.behave in ("deaf", "stubborn"):
             return
+        if self.behave == "mute":
+            sys.exit(143)
         for point in self.left:
             if not (self.folder / "points" / label(point) / "point.json").exists():
                 self.write(point, {"state": "cancelled"})
+        self.result("cancelled")
         sys.exit(143)
 
 

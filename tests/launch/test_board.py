@@ -122,3 +122,35 @@ def test_the_end_of_an_attempt_says_each_verdict(board: Board):
     told = board.ended(line.job.job_id, records)
     assert told == ["tiny.s1.c1: ok", "tiny.s1.c2: failed:server-died exit code 1"]
     assert (line.state, line.verdict, line.done) == ("ended", "failed:server-died", 2)
+
+
+def test_what_a_job_waited_in_a_queue_is_no_part_of_its_start(board: Board):
+    line, other = board.lines.values()
+    for number, each in enumerate((line, other), 1):
+        board.launched(each.job.job_id, number, 0)
+        board.polled(each.job.job_id, "queued", "waits (Resources)")
+    assert board.queued == {"waits (Resources)": 2}
+    assert board.left_s(500) == pytest.approx(job_s(line.job) + job_s(other.job))
+    board.event(line.job.job_id, Event(t=500, event="job-started"))
+    assert "ready after 8 s" in board.event(line.job.job_id, Event(t=508, event="server-ready"))
+    assert board.queued == {"waits (Resources)": 1}
+
+
+def test_a_suspect_end_is_told_and_a_queue_is_not_told_for_each_job(board: Board):
+    [line, _] = board.lines.values()
+    board.launched(line.job.job_id, 1, 0)
+    assert board.polled(line.job.job_id, "queued", "waits (Resources)") == ""
+    told = board.polled(line.job.job_id, "suspect", "Slurm has no job of its name")
+    assert told == f"{line.job.name}: suspect: Slurm has no job of its name"
+    assert board.polled(line.job.job_id, "suspect", "Slurm has no job of its name") == ""
+    board.stopping(line.job.job_id)
+    assert board.polled(line.job.job_id, "running", "") == ""
+    assert line.state == "stopping"
+
+
+def test_a_job_that_was_stopped_before_its_first_point_tells_no_time(board: Board):
+    [line, _] = board.lines.values()
+    board.launched(line.job.job_id, 1, 0)
+    point = line.job.points[0]
+    ended = Event(t=9, event="point-ended", point=point.label, status="cancelled")
+    assert board.event(line.job.job_id, ended).endswith(": cancelled")

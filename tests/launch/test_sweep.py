@@ -17,6 +17,7 @@ import pytest
 
 from infx.domain.errors import EmptyPlanError, InfraError, UsageError
 from infx.domain.plan import Job
+from infx.domain.status import OK, PENDING, Status
 from infx.launch.runs import check_space, create_run, open_store, to_measure
 from infx.launch.stop import CANCEL_FILE
 from infx.plan import write_plan
@@ -303,8 +304,6 @@ def test_results_that_cannot_be_made_are_an_infra_error(tmp_path: Path):
 
 def test_what_is_left_follows_the_plan(tmp_path: Path):
     whole = plan(job(0), job(1))
-    from infx.domain.status import OK, PENDING, Status
-
     statuses = dict(
         zip(
             [p.point_id for p in whole.points],
@@ -313,6 +312,15 @@ def test_what_is_left_follows_the_plan(tmp_path: Path):
         )
     )
     left = to_measure(whole, statuses)
-    assert [[p.name for p in points] for points in left.values()] == [["tiny.s2.c1", "tiny.s2.c2"]]
+    assert [[p.name for p in job.points] for job in left.values()] == [["tiny.s2.c1", "tiny.s2.c2"]]
     again = to_measure(whole, statuses, retry_failed=True)
-    assert [len(points) for points in again.values()] == [1, 2]
+    assert [len(job.points) for job in again.values()] == [1, 2]
+
+
+def test_what_passed_its_limit_is_measured_again_under_a_larger_one_only(tmp_path: Path):
+    whole = plan(job(0, points=1, limit_s=60))
+    late = {whole.points[0].point_id: Status("failed", "time-limit", "the job passed its limit")}
+    assert not to_measure(whole, late, retry_failed=True)
+    assert not to_measure(whole, late, retry_failed=True, time_limit_s=60)
+    [again] = to_measure(whole, late, time_limit_s=90).values()
+    assert again.time_limit_s == 90

@@ -7,7 +7,6 @@ from typing import Any
 from infx.config.expressions import parse_expression
 from infx.config.matrix import (
     AxisValues,
-    Cluster,
     Entry,
     EvaluationSpec,
     ExcludeRule,
@@ -18,6 +17,7 @@ from infx.config.matrix import (
     SpeculationSpec,
     WorkloadSpec,
 )
+from infx.config.sites import Cluster
 from infx.domain.axes import AXES
 from infx.domain.findings import Where
 from infx.domain.point import Model

@@ -68,7 +68,8 @@ def test_an_attempt_without_records_is_still_counted(run):
     gone = write_point(folder, whole.jobs[0], put(run, 0, 1, MEASURED))
     gone.unlink()
     gather(store, folder, judge)
-    assert store.intend(folder.name, whole.jobs[0].job_id).number == 2
+    [attempt] = store.next_attempts(folder.name, [whole.jobs[0].job_id])
+    assert attempt.number == 2
 
 
 def test_a_verdict_that_changed_replaces_the_old_one(run):

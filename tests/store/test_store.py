@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from infx.domain.codes import CODES
 from infx.domain.errors import InfraError, UsageError
+from infx.domain.outcome import Ending
 from infx.domain.status import OK, Status
 from infx.launch.runs import open_store
 from infx.store import Store, best, kept, rank
@@ -88,15 +90,33 @@ def test_a_record_comes_back_as_it_was(store: Store, tmp_path: Path):
 def test_attempts_count_up_and_an_intent_stands_before_a_launch(store: Store, tmp_path: Path):
     row, whole = created(store, tmp_path)
     job_id = whole.jobs[0].job_id
-    first = store.intend(row.run_id, job_id)
+    [first] = store.next_attempts(row.run_id, [job_id])
+    assert store.attempts(row.run_id) == []  # asked, not intended
     assert first.unique_name == f"infx-{row.run_id}-{job_id[:8]}-a1"
-    assert store.attempts(row.run_id, open_only=True) == [first]
-    store.launched(first.unique_name, "77")
-    store.end_attempt(first.unique_name, [])
-    second = store.intend(row.run_id, job_id)
+    first = replace(first, batch="infx-b", task=3)
+    store.intend([first])
+    [intended] = store.attempts(row.run_id, open_only=True)
+    assert replace(intended, started_s=0) == first
+    assert time.time() - intended.started_s < 60  # nobody knows better than its intent
+    store.launched({first.unique_name: "77"})
+    lost = Ending(outcome="infra", code="node-failed", sentence="n", fingerprint="f", node="n1")
+    store.end_attempt(first.unique_name, [], lost)
+    assert store.endings(row.run_id) == {job_id: [lost]}
+    [second] = store.next_attempts(row.run_id, [job_id])
     assert second.number == 2
+    store.intend([second])
     assert store.attempts(row.run_id)[0].scheduler_id == "77"
-    assert store.attempts(row.run_id, open_only=True) == [second]
+    assert [a.number for a in store.attempts(row.run_id, open_only=True)] == [2]
+
+
+def test_a_withdrawn_intent_leaves_its_number_free(store: Store, tmp_path: Path):
+    row, whole = created(store, tmp_path)
+    ids = [job.job_id for job in whole.jobs]
+    attempts = store.next_attempts(row.run_id, ids)
+    store.intend(attempts)
+    store.withdraw([attempts[0].unique_name])
+    assert [a.job_id for a in store.attempts(row.run_id, open_only=True)] == ids[1:]
+    assert store.next_attempts(row.run_id, ids)[0].number == 1
 
 
 @given(st.lists(STATUSES, min_size=1, max_size=4))
@@ -199,11 +219,12 @@ def _write(results: Path, writer: int) -> None:
         os.write(writer, b"ready\n")
         while True:
             for server in whole.jobs:
-                attempt = store.intend(row.run_id, server.job_id)
-                store.launched(attempt.unique_name, str(attempt.number))
+                [attempt] = store.next_attempts(row.run_id, [server.job_id])
+                store.intend([attempt])
+                store.launched({attempt.unique_name: str(attempt.number)})
                 number = attempt.number
                 found = [record(p, row.run_id, server.job_id, number) for p in server.points]
-                store.end_attempt(attempt.unique_name, found)
+                store.end_attempt(attempt.unique_name, found, Ending(outcome="ok"))
                 os.write(writer, f"{server.job_id} {number}\n".encode())
 
 

@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def main() -> None:
+    if "TEST_IMAGE" in os.environ:
+        print(f"in {os.environ['TEST_IMAGE']}, sees {os.environ['TEST_MOUNTS']}", flush=True)
     parser = argparse.ArgumentParser()
     parser.add_argument("fault")
     parser.add_argument("--port", type=int)
@@ -35,14 +37,21 @@ def before_start(fault: str) -> None:
         raise ValueError("the weights are 3 bytes short")
     if fault == "silent":
         time.sleep(600)
-    if fault == "ignores-term":
+    if fault in ("ignores-term", "slow-and-deaf"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if fault == "says-goodbye":
+        signal.signal(signal.SIGTERM, goodbye)
     if fault in ("slow-but-logging", "logs-forever"):
         for part in range(5 if fault == "slow-but-logging" else 10_000):
             print(f"loading part {part}", flush=True)
             time.sleep(0.4)
     if fault == "daemon":
         daemonize()
+
+
+def goodbye(number: int, _frame: object) -> None:
+    print("goodbye", flush=True)
+    os._exit(0)
 
 
 def daemonize() -> None:
@@ -90,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
             os.kill(os.getpid(), signal.SIGSEGV)
         if fault == "hangs-when-measured" and number > 1:
             time.sleep(600)
-        if fault == "slow":
+        if fault in ("slow", "slow-and-deaf"):
             time.sleep(0.3)
 
     def stream(self, body: dict[str, object]) -> None:

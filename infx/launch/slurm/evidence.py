@@ -1,0 +1,122 @@
+"""What an attempt itself left: brought there, fetched from there, read here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from infx.domain.errors import ConfigError
+from infx.job import claim
+from infx.job.result import FILE as RESULT
+from infx.job.result import Result, damage, read_result
+from infx.launch.events import FILE as EVENTS
+from infx.launch.executor import Order
+from infx.launch.slurm.queue import Row
+from infx.launch.slurm.submission import BATCHES
+from infx.launch.slurm.verdict import Sight
+from infx.launch.transport import Transport
+from infx.store import writing
+
+__all__ = ["Evidence"]
+
+GROWING = (EVENTS, "infx.log", "server.log")
+SMALL = (EVENTS, RESULT, claim.FILE)
+"""What is fetched of an attempt while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Files of attempts on both sides. ``folder`` is the site's ("": folders are shared).
+
+    Paths there: ``folder``/runs/RUN, with the same names below as here.
+    """
+
+    transport: Transport
+    folder: str
+
+    def there(self, run_dir: Path) -> str:
+        """Return where a run's folder is on the cluster."""
+        return (
+            f"{self.folder.rstrip('/')}/runs/{run_dir.name}"
+            if self.transport.host
+            else str(run_dir)
+        )
+
+    def bring(self, orders: Sequence[Order]) -> None:
+        """Bring the attempts' and their batches' files there. Raises InfraError."""
+        run_dir = run_dir_of(orders[0])
+        folders = [str(order.folder.relative_to(run_dir)) for order in orders]
+        batches = dict.fromkeys(f"{BATCHES}/{order.attempt.batch}" for order in orders)
+        if self.transport.host:
+            self.transport.push(run_dir, self.there(run_dir), [*folders, *batches])
+
+    def fetch(self, orders: Sequence[Order], ended: Sequence[Order] = ()) -> None:
+        """Fetch what running attempts say, and all that ended ones left. Raises InfraError."""
+        if not self.transport.host or not orders:
+            return
+        run_dir = run_dir_of(orders[0])
+        names = [f"{o.folder.relative_to(run_dir)}/{name}" for o in orders for name in SMALL]
+        names += [str(order.folder.relative_to(run_dir)) for order in ended]
+        self.transport.pull(self.there(run_dir), run_dir, names)
+
+    def give_up(self, order: Order) -> bool:
+        """Return True when the attempt can surely not start any more: no job has claimed it.
+
+        An infx that was killed may not have made its folder. Raises InfraError.
+        """
+        if not self.transport.host:
+            with writing(order.folder):
+                order.folder.mkdir(parents=True, exist_ok=True)
+            return claim.abandon(order.folder)
+        run_dir = run_dir_of(order)
+        folder = f"{self.there(run_dir)}/{order.folder.relative_to(run_dir)}"
+        script = f"mkdir -p {quote(folder)}\n{claim.abandon_script(folder)}"
+        return self.transport.run(script).code == 0
+
+
+def run_dir_of(order: Order) -> Path:
+    """Return the run's folder, in which the attempt is at jobs/JOB/aN."""
+    return order.folder.parents[2]
+
+
+def sight(order: Order, row: Row | None, patience_s: float) -> Sight:
+    """Return what is to be seen of an attempt of which only one side may tell an end."""
+    return Sight(
+        row=row,
+        result=result(order) if has_result(order) else None,
+        claimed=claimed(order),
+        quiet=quiet_s(order) > patience_s,
+    )
+
+
+def result(order: Order) -> Result | None:
+    """Return the job's own record, whole and with all that it lists; else None."""
+    try:
+        found = read_result(order.folder)
+    except (ConfigError, OSError):  # half fetched, or a stale handle of a shared disk
+        return None
+    return None if found is None or damage(order.folder, found) else found
+
+
+def has_result(order: Order) -> bool:
+    """Return True when the job has written its record."""
+    return (order.folder / RESULT).exists()
+
+
+def claimed(order: Order) -> bool:
+    """Return True when a job has started: the claim may be infx's own, of an attempt given up."""
+    holder = claim.holder(order.folder)
+    return holder is not None and holder.by != "infx"
+
+
+def quiet_s(order: Order) -> float:
+    """Return the seconds since the attempt last wrote anything; infinity when it never did."""
+    times = []
+    for name in GROWING:
+        with suppress(OSError):
+            times.append((order.folder / name).stat().st_mtime)
+    return time.time() - max(times) if times else float("inf")

@@ -1,0 +1,299 @@
+"""Jobs on a cluster, through Slurm's own commands; they go on without infx."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from infx.config.sites import Cluster
+from infx.domain.errors import InfraError, UsageError
+from infx.domain.plan import Job
+from infx.job.spec import JobSpec, Site
+from infx.launch.executor import JobState, Order
+from infx.launch.policy import Policy
+from infx.launch.prepare import prepared_python
+from infx.launch.slurm import evidence, facts, submission
+from infx.launch.slurm.backlog import Backlog
+from infx.launch.slurm.batch import Batch, Shape, job_shape
+from infx.launch.slurm.cancel import cancel_script
+from infx.launch.slurm.evidence import Evidence, run_dir_of
+from infx.launch.slurm.queue import Row
+from infx.launch.slurm.script import Places, render
+from infx.launch.slurm.states import UNTOLD
+from infx.launch.slurm.submit import Refusal
+from infx.launch.slurm.verdict import Sight, alive, state_of
+from infx.launch.slurm.watch import Pace, key_of, look
+from infx.launch.transport import Transport
+
+__all__ = ["SlurmExecutor"]
+
+UNKNOWN = JobState(phase="unknown")
+NO_CONTACT = "Unable to contact"
+
+
+class SlurmExecutor:
+    """Submits, follows and cancels by name. Whatever a command says or does not say, only a row of
+    Slurm and the job's own record together end an attempt (see `verdict`)."""
+
+    tick_s = 1.0
+    durable = True
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        transport: Transport,
+        *,
+        python: str = "",
+        pace: Pace | None = None,
+        patience_s: float = 60.0,
+    ) -> None:
+        """``python`` is the interpreter on the nodes ("": the prepared one, else what the site
+        says, else this one); ``patience_s`` how long an end that only one side tells is waited
+        for."""
+        assert cluster.slurm  # the reader of the file sees to it
+        self.name, self._cluster, self._site = cluster.name, cluster, cluster.slurm
+        self.policy = Policy(retries=cluster.slurm.retries)
+        self._transport, self._python = transport, python
+        self._files = Evidence(transport, cluster.slurm.folder)
+        self._backlog = Backlog(cluster, cluster.slurm)
+        self._pace, self._patience_s = pace or Pace(), patience_s
+        self._accounting: bool | None = None
+        self._states: dict[str, JobState] = {}
+        self._batches: dict[str, Batch] = {}
+        self._held: Sequence[Order] = ()
+        self._unwanted: dict[str, Order] = {}
+        self._differs: dict[str, float] = {}
+        self._doomed: dict[str, JobState] = {}
+        self._told: list[str] = []
+        self._silent = False
+
+    # Before a run
+
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Ask the cluster what it is and what it would say to the plan's jobs.
+
+        Raises UsageError ``cluster-refuses``, InfraError ``scheduler-down``, ``slurm-missing`` and
+        what the transport raises.
+        """
+        found = self._ask()
+        gpus = self._cluster.gpus_per_node > 0
+        shapes = list(dict.fromkeys(job_shape(job, gpus=gpus) for job in jobs))
+        facts.check_shapes(found, self._cluster, shapes)
+        for shape in shapes:
+            self._try(found, shape, len(jobs))
+
+    def _try(self, found: facts.Facts, shape: Shape, jobs: int) -> None:
+        script = self._script(Batch(name="infx-test", shape=shape, orders=()), "/tmp")
+        facts.check_size(found, self._cluster, len(script.encode()))
+        refusal = submission.test_only(self._transport, script)
+        hard = refusal and refusal.kind == "config"
+        if refusal and hard and not facts.passes(found, self._cluster, refusal.sentence):
+            where = f"{self._cluster.where}: cluster {self.name!r}"
+            raise UsageError("cluster-refuses", f"{where}: {refusal.sentence}")
+
+    def scripts(self, orders: Sequence[Order]) -> list[str]:
+        """Return the exact scripts of ``orders``, without asking the cluster anything."""
+        there = self._files.there(run_dir_of(orders[0]))
+        parts = self._backlog.cut(orders, self._site.jobs_at_once)
+        return [self._script(batch, there) for batch in parts]
+
+    # Submit
+
+    def arrange(self, orders: Sequence[Order], held: Collection[Order]) -> list[Order]:
+        """Return orders up to the limits of the queue, told their batches."""
+        chosen = self._backlog.fitting(orders, held)
+        self._batches = {batch.name: batch for batch in chosen}
+        return [order for batch in chosen for order in batch.numbered()]
+
+    def placed(self, spec: JobSpec) -> JobSpec:
+        """Return the spec with paths as they are there, and what the site knows."""
+        limits = self._cluster.limits
+        site = Site(
+            models=self._site.models,
+            container=self._site.container,
+            start_limit_s=limits.start,
+            point_limit_s=limits.point,
+        )
+        return replace(spec, run_dir=self._files.there(Path(spec.run_dir)), site=site)
+
+    def submit(self, orders: Sequence[Order]) -> Mapping[str, str]:
+        """Write the batches' files, bring them there and submit them in few calls."""
+        run_dir = run_dir_of(orders[0])
+        there = self._files.there(run_dir)
+        for batch in self._batches.values():
+            submission.write_batch(batch, run_dir, self._script(batch, there))
+        try:
+            self._files.bring(orders)
+        except InfraError as error:
+            self._wait(f"the jobs' files cannot be brought to {self._transport.host}: {error}")
+            return {}
+        told = submission.submit(self._transport, list(self._batches), there)
+        accepted: dict[str, str] = {}
+        refused: list[tuple[Refusal, Batch]] = []
+        for batch in self._batches.values():
+            answer = told[batch.name]
+            if answer.refusal and answer.refusal.kind in ("limit", "down"):
+                refused.append((answer.refusal, batch))
+            else:
+                accepted |= self._take(batch, answer)
+        if refused:
+            self._hold_back(*refused[0])
+        return accepted
+
+    def _take(self, batch: Batch, answer: submission.Submitted) -> dict[str, str]:
+        self._pace.hurry()
+        refusal = answer.refusal
+        if refusal and refusal.kind == "config":
+            ended = JobState(phase="ended", code=refusal.code, sentence=refusal.sentence)
+            self._states |= {order.name: ended for order in batch.orders}
+        elif refusal:
+            self._told.append(f"looking for {batch.name}: {refusal.sentence}")
+        elif answer.job_id:
+            self._backlog.accepted()
+        return {order.name: batch.task_id(answer.job_id, n) for n, order in enumerate(batch.orders)}
+
+    def _hold_back(self, refusal: Refusal, batch: Batch) -> None:
+        too_many = len(batch.orders) if refusal.kind == "limit" else 0
+        self._wait(f"not accepted yet: {refusal.sentence}", too_many)
+
+    def _wait(self, sentence: str, too_many: int = 0) -> None:
+        self._told.append(f"{sentence}; once more in {self._backlog.hold(too_many):.0f} s")
+
+    # Follow
+
+    def poll(self, orders: Sequence[Order]) -> Mapping[str, JobState]:
+        """Return where each is, as of the last time that Slurm was asked and answered."""
+        self._held = orders
+        running = (o for o in orders if self._states.get(o.name, UNKNOWN).phase == "running")
+        if any(evidence.has_result(order) for order in running):
+            self._pace.hurry()
+        going = [o for o in orders if self._states.get(o.name, UNKNOWN).phase != "ended"]
+        if going and self._pace.due():
+            self._look(going)
+        return {order.name: self._states.get(order.name, UNKNOWN) for order in orders}
+
+    def _look(self, orders: Sequence[Order]) -> None:
+        rows = look(self._transport, orders, accounting=self._has_accounting())
+        self._say_silence(rows is None or any(row.state == UNTOLD for row in rows.values()))
+        if rows is None or not self._fetched(orders, rows):
+            self._pace.asked(changed=False)
+            return
+        found = {order.name: self._state(order, rows.get(key_of(order))) for order in orders}
+        self._pace.asked(changed=any(self._states.get(n) != s for n, s in found.items()))
+        self._states |= found
+        unwanted, self._unwanted = self._unwanted, {}
+        self.cancel(list(unwanted.values()))
+
+    def _fetched(self, orders: Sequence[Order], rows: Mapping[tuple[str, int | None], Row]) -> bool:
+        ended = [order for order in orders if not alive(rows.get(key_of(order)))]
+        try:
+            self._files.fetch(orders, ended)
+        except InfraError as error:
+            self._told.append(f"the jobs' files cannot be fetched: {error}")
+            return False
+        return True
+
+    def _state(self, order: Order, row: Row | None) -> JobState:
+        sight = Sight(row=row, result=None)
+        if not alive(row):  # else the job's files say nothing more
+            sight = evidence.sight(order, row, self._patience_s)
+        if not sight.one_sided:
+            self._differs.pop(order.name, None)
+            return self._settled(order, state_of(sight, self._patience_s))
+        since = self._differs.setdefault(order.name, time.monotonic())
+        sight = replace(sight, differs_s=time.monotonic() - since)
+        return self._settled(order, state_of(sight, self._patience_s))
+
+    def _settled(self, order: Order, state: JobState) -> JobState:
+        """End what can never start; make sure that what is given up does not go on unseen."""
+        if state.phase == "queued" and state.code:
+            if order.name in self._doomed:  # the second time: a first reason may be stale
+                self._unwanted[order.name] = order
+            self._doomed[order.name] = state
+            return replace(state, code="")
+        if state.phase in ("queued", "running"):
+            self._doomed.pop(order.name, None)
+        doom = self._doomed.get(order.name)
+        if doom and state.code == "cancelled-outside":
+            return replace(state, code=doom.code, sentence=doom.sentence)
+        if state.phase == "ended" and (state.void or state.code == "job-lost"):
+            self._unwanted[order.name] = order
+            if state.void and not self._given_up(order):
+                return replace(state, phase="suspect", void=False)
+        return state
+
+    def _given_up(self, order: Order) -> bool:
+        try:
+            return self._files.give_up(order)
+        except InfraError as error:
+            self._told.append(f"{order.name} cannot be given up yet: {error}")
+            return False
+
+    def _has_accounting(self) -> bool:
+        if self._accounting is None:
+            try:
+                self._ask()
+            except InfraError:
+                return False
+        return bool(self._accounting)
+
+    def _ask(self) -> facts.Facts:
+        found = facts.ask(self._transport, self.name)
+        self._accounting = found.config.accounting
+        self._backlog.largest_array = found.config.max_array_size
+        return found
+
+    def _say_silence(self, silent: bool) -> None:
+        if silent != self._silent:
+            self._silent = silent
+            how = "does not answer: nothing is concluded from that" if silent else "answers again"
+            self._told.append(f"the scheduler of {self.name} {how}")
+
+    # Stop
+
+    def cancel(self, orders: Sequence[Order], *, at_once: bool = False) -> None:
+        """Cancel by name; by ids of that name where other tasks of an array go on."""
+        script = cancel_script(orders, self._held)
+        if not script:
+            return
+        try:
+            said = self._transport.run(script).err
+        except InfraError as error:
+            said = f"{NO_CONTACT} the cluster: {error}"
+        if NO_CONTACT in said:  # asked again at the next look
+            self._unwanted |= {order.name: order for order in orders}
+            self._told.append(f"cannot cancel yet: {said.strip()}")
+        self._pace.hurry()
+
+    def notices(self) -> list[str]:
+        """Return what was not told yet."""
+        told, self._told = self._told, []
+        return told
+
+    def close(self) -> None:
+        """Let go of the transport; the jobs go on."""
+        self._transport.close()
+
+    def _interpreter(self) -> str:
+        """Return the interpreter on the nodes, which a site may have in a prepared bundle.
+
+        Raises UsageError ``not-prepared``.
+        """
+        if not self._python and self._site.folder:
+            self._python = prepared_python(self._transport, self._site.folder) or ""
+        if not self._python:
+            self._python = self._site.python or ("" if self._transport.host else sys.executable)
+        if not self._python:
+            message = f"cluster {self.name!r} has no interpreter for infx's jobs"
+            hint = f"run infx cluster prepare {self.name}, or set `python` in its entry"
+            raise UsageError("not-prepared", message, hint=hint)
+        return self._python
+
+    def _script(self, batch: Batch, run_dir: str) -> str:
+        folder = submission.batch_dir(run_dir, batch.name)
+        places = Places(run_dir=run_dir, folder=folder, python=self._interpreter())
+        return render(batch, self._cluster, places, today=date.today().isoformat())

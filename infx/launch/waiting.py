@@ -1,0 +1,90 @@
+"""The jobs of a run that are not launched: which may go now, on which nodes, which come back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from infx.domain.outcome import Ending
+from infx.domain.plan import Job, Plan
+from infx.domain.point import Point
+from infx.domain.record import Attempt, PointRecord
+from infx.domain.status import Status
+from infx.launch.fanout import Fanout, entry_of
+from infx.launch.policy import RETRIED, Policy, bad_nodes, decide
+from infx.launch.runs import to_measure
+from infx.store import Store
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """``jobs`` maps the id of each to the job with the points that are left to measure."""
+
+    def __init__(
+        self, store: Store, run_id: str, plan: Plan, policy: Policy, fanout: Fanout
+    ) -> None:
+        self._store, self._run_id, self._policy, self._fanout = store, run_id, policy, fanout
+        self._plan = plan
+        self._known = {job.job_id: job for job in plan.jobs}
+        self.jobs: dict[str, Job] = {}
+        fanout.know(plan.jobs, self.statuses())
+
+    def statuses(self) -> Mapping[str, Status]:
+        """Return the status of every point of the run, by its id."""
+        return {row.point_id: row.status for row in self._store.points(self._run_id)}
+
+    def ready(self, held: Collection[Job]) -> list[Job]:
+        """Return the jobs that may be launched beside those that are open (``held``)."""
+        return self._fanout.ready(self.jobs.values(), held)
+
+    def excluded(self, jobs: Iterable[Job]) -> list[tuple[str, ...]]:
+        """Return the nodes that may not run each of the jobs."""
+        endings, failures = self._endings()
+        return [bad_nodes(endings.get(job.job_id, []), failures, self._policy) for job in jobs]
+
+    def stopped(self, job: Job) -> bool:
+        """Return True when nothing more of the job's entry is launched."""
+        return entry_of(job) in self._fanout.stopped
+
+    def leave_out(self) -> list[tuple[str, list[PointRecord]]]:
+        """Skip the jobs of entries that were stopped; return their ids with what was recorded."""
+        left = [job for job in self.jobs.values() if self.stopped(job)]
+        return [(job.job_id, self._skip(job)) for job in left]
+
+    def again(self, job_id: str, ending: Ending) -> tuple[Job | None, str]:
+        """Take a job back after an attempt, when the policy says so; return it and why (not)."""
+        if ending.outcome not in RETRIED:
+            return None, ""
+        job = self._known[job_id]
+        endings, failures = self._endings()
+        decision = decide(endings[job_id], failures, self._policy)
+        left = to_measure(replace(self._plan, jobs=(job,)), self.statuses()).get(job_id)
+        if not left:
+            return None, ""
+        if not decision.again:
+            return None, f"{job.name}: not tried again: {decision.why}"
+        self.jobs[job_id] = left
+        others = f", not on {' '.join(decision.exclude)}" if decision.exclude else ""
+        return left, f"{job.name}: tried again{others}: {decision.why}"
+
+    def over(self, job_id: str, statuses: Collection[Status]) -> None:
+        """Take how a job ended for good; it may stop its entry."""
+        self._fanout.ended(self._known[job_id], statuses)
+
+    def _endings(self) -> tuple[Mapping[str, Sequence[Ending]], Sequence[Ending]]:
+        """Return the ended attempts by job, and of the whole run those that the machine failed."""
+        endings = self._store.endings(self._run_id)
+        return endings, [e for group in endings.values() for e in group if e.outcome == "infra"]
+
+    def _skip(self, job: Job) -> list[PointRecord]:
+        del self.jobs[job.job_id]
+        status = Status("skipped", *self._fanout.stopped[entry_of(job)])
+        records = [self._skipped(point, job, status) for point in job.points]
+        for record in records:
+            self._store.save(record)
+        return records
+
+    def _skipped(self, point: Point, job: Job, status: Status) -> PointRecord:
+        attempt = Attempt(run_id=self._run_id, job_id=job.job_id, number=0)
+        return PointRecord(point=point, status=status, attempt=attempt)
