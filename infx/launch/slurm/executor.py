@@ -19,7 +19,7 @@ from infx.launch.prepare import prepared_python
 from infx.launch.slurm import evidence, facts, submission
 from infx.launch.slurm.backlog import Backlog
 from infx.launch.slurm.batch import Batch, Shape, job_shape
-from infx.launch.slurm.cancel import cancel_script
+from infx.launch.slurm.cancel import Cancels
 from infx.launch.slurm.evidence import Evidence, run_dir_of
 from infx.launch.slurm.queue import Row
 from infx.launch.slurm.script import Places, render
@@ -32,7 +32,6 @@ from infx.launch.transport import Transport
 __all__ = ["SlurmExecutor"]
 
 UNKNOWN = JobState(phase="unknown")
-NO_CONTACT = "Unable to contact"
 
 
 class SlurmExecutor:
@@ -65,10 +64,10 @@ class SlurmExecutor:
         self._states: dict[str, JobState] = {}
         self._batches: dict[str, Batch] = {}
         self._held: Sequence[Order] = ()
-        self._unwanted: dict[str, Order] = {}
         self._differs: dict[str, float] = {}
         self._doomed: dict[str, JobState] = {}
         self._told: list[str] = []
+        self._cancels = Cancels(transport, self._told.append)
         self._silent = False
 
     # Before a run
@@ -185,8 +184,7 @@ class SlurmExecutor:
         found = {order.name: self._state(order, rows.get(key_of(order))) for order in orders}
         self._pace.asked(changed=any(self._states.get(n) != s for n, s in found.items()))
         self._states |= found
-        unwanted, self._unwanted = self._unwanted, {}
-        self.cancel(list(unwanted.values()))
+        self._cancels.again(orders, self._held)
 
     def _fetched(self, orders: Sequence[Order], rows: Mapping[tuple[str, int | None], Row]) -> bool:
         ended = [order for order in orders if not alive(rows.get(key_of(order)))]
@@ -212,7 +210,7 @@ class SlurmExecutor:
         """End what can never start; make sure that what is given up does not go on unseen."""
         if state.phase == "queued" and state.code:
             if order.name in self._doomed:  # the second time: a first reason may be stale
-                self._unwanted[order.name] = order
+                self._cancels.want(order)
             self._doomed[order.name] = state
             return replace(state, code="")
         if state.phase in ("queued", "running"):
@@ -221,7 +219,7 @@ class SlurmExecutor:
         if doom and state.code == "cancelled-outside":
             return replace(state, code=doom.code, sentence=doom.sentence)
         if state.phase == "ended" and (state.void or state.code == "job-lost"):
-            self._unwanted[order.name] = order
+            self._cancels.want(order)
             if state.void and not self._given_up(order):
                 return replace(state, phase="suspect", void=False)
         return state
@@ -256,22 +254,14 @@ class SlurmExecutor:
     # Stop
 
     def cancel(self, orders: Sequence[Order], *, at_once: bool = False) -> None:
-        """Cancel by name; by ids of that name where other tasks of an array go on."""
-        script = cancel_script(orders, self._held)
-        if not script:
-            return
-        try:
-            said = self._transport.run(script).err
-        except InfraError as error:
-            said = f"{NO_CONTACT} the cluster: {error}"
-        if NO_CONTACT in said:  # asked again at the next look
-            self._unwanted |= {order.name: order for order in orders}
-            self._told.append(f"cannot cancel yet: {said.strip()}")
+        """Ask jobs to end in order, or at once; see `Cancels.send`."""
+        self._cancels.send(orders, self._held, at_once=at_once)
         self._pace.hurry()
 
     def notices(self) -> list[str]:
         """Return what was not told yet."""
-        told, self._told = self._told, []
+        told = list(self._told)
+        self._told.clear()
         return told
 
     def close(self) -> None:

@@ -86,23 +86,29 @@ def passes(facts: Facts, cluster: Cluster, sentence: str) -> bool:
 
 
 def _faults(facts: Facts, cluster: Cluster, shapes: Sequence[Shape]) -> Iterator[str]:
+    """Yield what is wrong; of several partitions (``a,b``) one that serves is enough."""
     asked = cluster.slurm.partition if cluster.slurm else ""
-    partition = facts.partition(asked)
-    if partition is None:
+    found = [(name, facts.partition(name)) for name in asked.split(",")]
+    partitions = [partition for _, partition in found if partition]
+    for name in (name for name, partition in found if partition is None):
         names = ", ".join(p.name for p in facts.partitions) or "none"
-        what = f"there is no partition {asked!r}" if asked else "there is no default partition"
+        what = f"there is no partition {name!r}" if name else "there is no default partition"
         yield f"{what}; there are {names}"
+    if not partitions:
         return
-    longest = max(shape.minutes for shape in shapes)
-    if partition.max_time_s is not None and longest > partition.max_time_s / 60:
+    named, longest = ", ".join(p.name for p in partitions), max(s.minutes for s in shapes)
+    limits = [p.max_time_s for p in partitions]
+    allowed = max((s for s in limits if s is not None), default=0) / 60
+    if None not in limits and longest > allowed:
         yield (
             f"a job asks for {longest} min (its limit and {MARGIN_MIN} min to end in); "
-            f"partition {partition.name} allows {partition.max_time_s / 60:g} min"
+            f"partition {named} allows {allowed:g} min"
         )
     gpus = max(shape.gpus for shape in shapes)
-    have = max((n.gpus for n in facts.nodes if n.partition == partition.name), default=0)
+    within = {p.name for p in partitions}
+    have = max((n.gpus for n in facts.nodes if n.partition in within), default=0)
     if gpus > have:
-        yield f"a job asks for {gpus} GPUs; the largest node of {partition.name} has {have}"
+        yield f"a job asks for {gpus} GPUs; the largest node of {named} has {have}"
 
 
 def _unanswered(answer: Answer, host: str, cluster: str) -> InfraError:

@@ -389,7 +389,11 @@ def test_the_check_asks_for_what_the_site_wants(
 
 def test_the_image_of_a_client(site: Site, tmp_path: Path) -> None:
     (tmp_path / "client.sqsh").touch()
-    for image in (str(tmp_path / "client.sqsh"), "registry.example#a/b:1.2", "host:5000/b@sha256:0a"):
+    for image in (
+        str(tmp_path / "client.sqsh"),
+        "registry.example#a/b:1.2",
+        "host:5000/b@sha256:0a",
+    ):
         assert check_image(site.transport, image) == image
     with pytest.raises(InfraError, match="no such image"):
         check_image(site.transport, str(tmp_path / "other.sqsh"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.launch.slurm.played import SILENCE, Clock, Played, booked, cluster, f
 from tests.launch.slurm.sample_batches import batch
 
 FAILED = "sbatch: error: Batch job submission failed: "
+IN_ORDER = ("--state=PENDING", "--state=RUNNING --batch --signal=TERM")
 GONE = Answer(1, "", "scancel: error: Unable to contact slurm controller")
 
 
@@ -429,7 +431,26 @@ def test_all_of_an_array_is_cancelled_by_its_name(bench: Bench) -> None:
     bench.look()
     bench.executor.cancel(bench.open)
     name = bench.open[0].attempt.batch
-    assert bench.cancels() == [f'scancel --user="$user" --name={name}']
+    pending, running = (f'scancel --user="$user" {how} --name={name}' for how in IN_ORDER)
+    assert bench.cancels() == [pending, running]
+    bench.executor.cancel(bench.open, at_once=True)
+    assert bench.cancels()[2:] == [f'scancel --user="$user" --name={name}']
+
+
+def test_a_job_that_does_not_end_in_a_minute_is_cancelled_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.submit()
+    bench.queue("RUNNING")
+    bench.look()
+    bench.executor.cancel(bench.open)
+    bench.look()
+    assert len(bench.cancels()) == 2  # it is given time
+    later = time.monotonic() + 61
+    monkeypatch.setattr("infx.launch.slurm.cancel.time.monotonic", lambda: later)
+    bench.look()
+    assert len(bench.cancels()) == 3
+    assert "--signal" not in bench.cancels()[-1]
 
 
 def test_a_part_of_an_array_is_cancelled_by_ids_of_its_name(bench: Bench) -> None:
@@ -438,7 +459,8 @@ def test_a_part_of_an_array_is_cancelled_by_ids_of_its_name(bench: Bench) -> Non
     bench.look()
     bench.executor.cancel(bench.open[1:])
     name = bench.open[0].attempt.batch
-    assert bench.cancels() == [f'scancel --user="$user" --name={name} 100_1 100_2']
+    pending, running = (f'scancel --user="$user" {how} --name={name}' for how in IN_ORDER)
+    assert bench.cancels() == [f"{pending} 100_1 100_2", f"{running} 100_1 100_2"]
 
 
 def test_a_part_without_ids_is_left_alone_for_the_others_sake(bench: Bench) -> None:
@@ -459,11 +481,12 @@ def test_a_cancel_that_did_not_arrive_is_sent_again(bench: Bench, said: Any) -> 
     bench.executor.cancel(bench.open)
     assert any("cannot cancel yet" in told for told in bench.executor.notices())
     bench.look()
-    assert len(bench.cancels()) == 2
+    assert len(bench.cancels()) == 4
     bench.transport.answers["scancel"] = ""
     bench.look()
     bench.look()
-    assert len(bench.cancels()) == 3
+    assert len(bench.cancels()) == 6
+    assert sum("--batch --signal=TERM" in line for line in bench.cancels()) == 3
 
 
 def test_a_cancel_hurries_the_next_question(bench: Bench) -> None:
