@@ -45,9 +45,9 @@ def _ask(folder: Path, driver: str) -> str:
     from infx.launch.stop import CANCEL_FILE
     from infx.store import holder
 
-    (folder / CANCEL_FILE).touch()
     deadline = time.monotonic() + PATIENCE_S
     while holder(folder):
+        (folder / CANCEL_FILE).touch()  # again and again: a drive that begins removes old ones
         if time.monotonic() > deadline:
             raise InfraError("store-busy", f"{driver} did not stop in {PATIENCE_S:.0f} s")
         time.sleep(0.2)
@@ -63,13 +63,16 @@ def _stop_jobs(store: Store, run: RunRow) -> str:
     from infx.launch.sweep import Asked, Sweep
     from infx.store import RunLock, gather
 
-    if all(point.status.terminal for point in store.points(run.run_id)):
-        return "it had ended already"
     going = len(store.attempts(run.run_id, open_only=True))
+    if not going and all(point.status.terminal for point in store.points(run.run_id)):
+        return "it had ended already"
+    if not going and run.state != "running":
+        return "nobody drives it, and no job of it is open"
     folder = Path(run.folder)
     with RunLock(folder), printer() as observer:
         plan = gather(store, folder, judge).plan
         executor = executor_of(plan, Project.find(Path(run.project)))
+        executor.check([])  # a scheduler that is not there cancels nothing
         Sweep(store, run, plan, executor, judge, observer, Asked(cancel=True)).run()
     jobs = f"{going} open jobs cancelled" if going != 1 else "its open job cancelled"
     return f"nobody drove it; {jobs}"

@@ -76,11 +76,13 @@ def _down(folder: Folder = None, as_json: Json = False) -> int:
         emit("cluster-down", {"folder": str(where), "ended": ended})
     elif not ended:
         say(f"there is no lab in {where}")
+    else:
+        say(f"down: {where} is removed")
     return 0
 
 
 def _status(folder: Folder = None, as_json: Json = False) -> int:
-    from infx.cli.output import emit
+    from infx.cli.output import emit, say
     from infx.launch.lab import existing, lab_folder
     from infx.launch.lab.view import job_rows, node_rows
 
@@ -92,6 +94,8 @@ def _status(folder: Folder = None, as_json: Json = False) -> int:
         emit("cluster-status", {**_plain(lab), "nodes": nodes, "jobs": jobs}, ok=lab.is_up)
     else:
         _show(lab, nodes, jobs)
+        if not lab.is_up:
+            say(f"start again what is dead: {_command(lab)}")
     return 0 if lab.is_up else 3
 
 
@@ -121,16 +125,28 @@ def _explain(lab: LabState, *, ran: bool) -> None:
     from infx.launch.lab.hosts import may_write
 
     spec = lab.spec
-    shape = f"{spec.nodes} nodes with {spec.gpus} {spec.gpu_type} each"
+    nodes = f"{spec.nodes} nodes" if spec.nodes > 1 else "1 node"
+    shape = f"{nodes} with {spec.gpus} {spec.gpu_type}{' each' if spec.nodes > 1 else ''}"
     say(f"{'already up' if ran else 'up'}: {shape}, in {spec.folder}")
     if not may_write():
         say("node1 and so on are names within Slurm only: root alone may write /etc/hosts")
+    elsewhere = spec.folder != lab_folder()
     say("sweep on it:  infx sweep configs/quickstart.yaml --on lab")
     say("end it:       infx cluster down")
-    say("for sbatch and squeue of your own:")
-    if spec.folder != lab_folder():
+    if elsewhere:
+        say("in a shell that has the first of these lines; the second is for sbatch and squeue:")
         print(f"export INFX_LAB={spec.folder}")
+    else:
+        say("for sbatch and squeue of your own:")
     print(f"export SLURM_CONF={spec.conf}")
+
+
+def _command(lab: LabState) -> str:
+    """Return the command that starts the lab as it is."""
+    spec = lab.spec
+    accounting = " --accounting" if spec.accounting else ""
+    sizes = f"--nodes {spec.nodes} --gpus {spec.gpus}"
+    return f"infx cluster up --dir {spec.folder} {sizes}{accounting}"
 
 
 def _show(lab: LabState, nodes: list[Any], jobs: list[Any]) -> None:

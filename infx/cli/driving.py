@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from infx.config.project import Project
-    from infx.domain.plan import Plan
+    from infx.domain.plan import Job, Plan
     from infx.launch.executor import Executor
     from infx.launch.sweep import Asked
     from infx.store import RunRow, Store
@@ -31,7 +31,7 @@ def executor_of(plan: Plan, project: Project) -> Executor:
         message = f"the plan's entries are for {len(names)} clusters: {', '.join(names)}"
         hint = "choose one for all with --on, or run them apart with --entry"
         raise UsageError("bad-option", message, hint=hint)
-    return executor_for(cluster_named(names[0], project))
+    return executor_for(cluster_named(names[0], project, "the plan"))
 
 
 def start(
@@ -63,11 +63,22 @@ def start(
         if executor.durable:
             say("Ctrl-C stops its jobs; they go on when this terminal closes (infx resume)")
         asked = Asked(canary=executor.durable if canary is None else canary, fail_fast=fail_fast)
-        return drive(store, run, executor, asked, as_json=as_json)
+        return drive(store, run, executor, asked, checked=False, as_json=as_json)
 
 
-def drive(store: Store, run: RunRow, executor: Executor, asked: Asked, *, as_json: bool) -> int:
-    """Take the run's lock, gather what is there, measure what is left, report; return the code."""
+def drive(
+    store: Store,
+    run: RunRow,
+    executor: Executor,
+    asked: Asked,
+    *,
+    checked: bool = True,
+    as_json: bool,
+) -> int:
+    """Take the run's lock, gather what is there, measure what is left, report; return the code.
+
+    ``checked``: ask the cluster first what it would say to the jobs that are left.
+    """
     from infx.analysis.validity import judge
     from infx.cli.progress import printer
     from infx.launch.sweep import Sweep
@@ -76,9 +87,19 @@ def drive(store: Store, run: RunRow, executor: Executor, asked: Asked, *, as_jso
     folder = Path(run.folder)
     with RunLock(folder):
         plan = gather(store, folder, judge).plan
+        if checked:
+            executor.check(_left(store, run, plan, asked))
         with printer() as observer:
             whole = Sweep(store, run, plan, executor, judge, observer, asked).run()
         return _finish(store, run.run_id, plan, whole=whole, as_json=as_json)
+
+
+def _left(store: Store, run: RunRow, plan: Plan, asked: Asked) -> list[Job]:
+    from infx.launch.runs import to_measure
+
+    statuses = {point.point_id: point.status for point in store.points(run.run_id)}
+    limit_s, again = asked.time_limit_s, asked.retry_failed
+    return [*to_measure(plan, statuses, retry_failed=again, time_limit_s=limit_s).values()]
 
 
 def _finish(store: Store, run_id: str, plan: Plan, *, whole: bool, as_json: bool) -> int:

@@ -58,12 +58,15 @@ def _logs(
 
 
 def _print(log: Log, follow: bool) -> None:
-    with log.path.open(errors="replace") as file:
-        while True:
-            grows = log.grows()
+    place = 0
+    while True:
+        grows = log.grows()
+        with log.path.open(errors="replace") as file:  # anew: fetching it makes another file
+            file.seek(place)
             sys.stdout.write(file.read())
-            sys.stdout.flush()
-            if not (follow and grows):
-                return
-            time.sleep(FOLLOW_S)
-            log.fetch()
+            place = file.tell()
+        sys.stdout.flush()
+        if not (follow and grows):
+            return
+        time.sleep(FOLLOW_S)
+        log.fetch()

@@ -54,13 +54,16 @@ def matrix_of(
     return _moved(matrix, cluster_named(on, project)) if on else matrix
 
 
-def cluster_named(name: str, project: Project) -> Cluster:
-    """Return a cluster of configs/clusters.yaml. Raises ConfigError ``unknown-reference``."""
+def cluster_named(name: str, project: Project, asked: str = "--on") -> Cluster:
+    """Return a cluster of configs/clusters.yaml, which ``asked`` names.
+
+    Raises ConfigError ``unknown-reference``.
+    """
     from infx.config.library import Library
     from infx.domain.findings import Where
 
     library = Library(project)
-    cluster = library.cluster(name, Where("--on"))
+    cluster = library.cluster(name, Where(asked))
     library.report.check()
     assert cluster  # else the report had an error
     return cluster

@@ -44,7 +44,7 @@ def prepare(
     from infx.cli.options import project
     from infx.cli.planning import cluster_named
 
-    chosen = cluster_named(cluster, project())
+    chosen = cluster_named(cluster, project(), "CLUSTER")
     if image := _client(chosen):
         return _image(chosen, image, as_json)
     if chosen.slurm is None or not chosen.slurm.folder:

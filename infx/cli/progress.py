@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ HEARTBEAT_S = 30.0
 REFRESH_S = 0.25
 MOST_ROWS = 20
 """Jobs shown at once; the others are counted."""
+MOST_REASON = 22
+"""Letters of a queue's reason in a row; the line below the table has it whole."""
+MOST_NOTICES = 3
+"""Changes shown below the table: what two jobs say must not hide what the scheduler says."""
 
 
 class PlainPrinter:
@@ -61,7 +66,7 @@ class LivePrinter:
 
         self._live = Live(console=Console(stderr=True), auto_refresh=False)
         self._next_s = 0.0
-        self._notice = ""
+        self._notices: deque[str] = deque(maxlen=MOST_NOTICES)
 
     def __enter__(self) -> LivePrinter:
         self._live.start()
@@ -77,8 +82,8 @@ class LivePrinter:
             self._live.stop()
 
     def notice(self, sentence: str) -> None:
-        """Show the change under the table."""
-        self._notice = sentence
+        """Show the change under the table, with those before it."""
+        self._notices.append(f"{time.strftime('%H:%M:%S')} {sentence}")
         self._next_s = 0.0
 
     def draw(self, board: Board) -> None:
@@ -88,7 +93,8 @@ class LivePrinter:
         self._next_s = time.monotonic() + REFRESH_S
         with talking():
             width = self._live.console.width
-            self._live.update(_picture(board, self._notice, time.time(), width), refresh=True)
+            told = "\n".join(self._notices)
+            self._live.update(_picture(board, told, time.time(), width), refresh=True)
 
 
 def printer() -> LivePrinter | PlainPrinter:
@@ -117,7 +123,7 @@ def _left(board: Board, now_s: float) -> str:
     return f"about {duration(seconds)} left" if seconds else "longer than expected"
 
 
-def _picture(board: Board, notice: str, now_s: float, width: int) -> Any:
+def _picture(board: Board, told: str, now_s: float, width: int) -> Any:
     from rich.console import Group
     from rich.text import Text
 
@@ -126,7 +132,7 @@ def _picture(board: Board, notice: str, now_s: float, width: int) -> Any:
     parts = [shown, _bar(board, now_s)]
     if more := len(board.lines) - len(lines):
         parts.insert(1, Text(f"and {more} more jobs"))
-    return Group(*parts, Text(notice, style="dim", no_wrap=True, overflow="ellipsis"))
+    return Group(*parts, Text(told, style="dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _table(rows: Sequence[tuple[str, ...]], width: int) -> Any:
@@ -172,12 +178,16 @@ def _row(line: JobLine, now_s: float) -> tuple[str, ...]:
 
 def _reason(why: str) -> str:
     """Return Slurm's own word, which stands last and in brackets, for a narrow column."""
-    return f" {why[why.rindex('(') :]}" if why.endswith(")") else ""
+    word = why[why.rindex("(") + 1 : -1] if why.endswith(")") else "None"
+    short = word if len(word) <= MOST_REASON else f"{word[: MOST_REASON - 1]}…"
+    return f" ({short})" if word != "None" else ""
 
 
 def _time(line: JobLine, now_s: float) -> str:
-    """Return how long it does what it does, and how long that is expected to take."""
-    expected = f" of {duration(line.expected_s)}" if line.expected_s else ""
+    """Return how long it does what it does, and how long that is expected to take, where anybody
+    knows: not in a queue."""
+    known = line.expected_s and not line.in_queue and line.state != "stopping"
+    expected = f" of {duration(line.expected_s)}" if line.expected_s and known else ""
     return duration(now_s - (line.point_s if line.point else line.launched_s)) + expected
 
 

@@ -13,7 +13,7 @@ from infx.cli.options import Json, Results
 
 if TYPE_CHECKING:
     from infx.domain.record import Attempt
-    from infx.store import RunRow, Store
+    from infx.store import PointRow, RunRow, Store
 
 __all__ = ["register"]
 
@@ -80,20 +80,30 @@ def _show_run(store: Store, name: str, as_json: bool) -> int:
     rows = [(p.label, str(p.status), p.attempt or "", p.status.sentence) for p in points]
     table(("POINT", "STATUS", "ATTEMPT", "WHY"), rows)
     if summary["state"] == "detached":
-        print(f"\nits jobs go on without infx: infx resume {run.run_id} follows and gathers them")
-    _show_queue(attempts)
+        told = "were cancelled" if run.state == "cancelled" else "go on"
+        print(f"\nits jobs {told}; no infx sees them end: infx resume {run.run_id} does")
+    _show_queue(attempts, points)
     return 0
 
 
-def _show_queue(attempts: Sequence[Attempt]) -> None:
-    """Print the open attempts that a scheduler knows, with its names for them."""
+def _show_queue(attempts: Sequence[Attempt], points: Sequence[PointRow]) -> None:
+    """Print the open attempts that a scheduler knows: their points, and its names for them."""
     from infx.cli.output import table
 
     open_ = [a for a in attempts if a.batch and not a.ended_s]
     if open_:
         print()
-        rows = [(a.unique_name, a.scheduler_id or "unknown", _clock(a.started_s)) for a in open_]
-        table(("ATTEMPT", "SCHEDULER ID", "SUBMITTED"), rows)
+        rows = [
+            (_first(points, a), a.scheduler_id or "unknown", _clock(a.started_s), a.unique_name)
+            for a in open_
+        ]
+        table(("OPEN JOB OF", "SCHEDULER ID", "SUBMITTED", "ATTEMPT"), rows)
+
+
+def _first(points: Sequence[PointRow], attempt: Attempt) -> str:
+    """Return the label of the first point of an attempt's job, and how many others it has."""
+    labels = [point.label for point in points if point.job_id == attempt.job_id]
+    return labels[0] + (f" and {len(labels) - 1} more" if len(labels) > 1 else "")
 
 
 def _summary(store: Store, run: RunRow) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
 
     executor = executor_of(plan, here)
     shown = scripts(executor, plan, folder)
+    executor.close()
     jobs = [{"job": job.name, "points": [p.label for p in job.points]} for job in plan.jobs]
     code = 0 if plan.jobs else 5
     if as_json:

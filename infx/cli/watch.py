@@ -58,7 +58,7 @@ def _follow(store: Store, run: RunRow, plan: Plan) -> None:
             for line in board.lines.values():
                 now = (line.state, line.phase)
                 if before.get(line.job.job_id) not in (None, now):
-                    observer.notice(f"{line.job.name}: {' '.join(now).strip()}")
+                    observer.notice(f"{line.job.name}: {': '.join(filter(None, now))}")
                 before[line.job.job_id] = now
             observer.draw(board)
             if not driven and board.all_told:

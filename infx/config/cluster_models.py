@@ -99,11 +99,13 @@ class SlurmSection(Section):
     )
     folder: Folder | None = Field(
         None,
-        description="where runs, bundles and images lie there; required with ssh (default: "
-        "the results folder is shared with the nodes)",
+        description="where bundles and images lie there, and over ssh runs too; required with ssh"
+        " (without ssh runs are in the results folder, which the nodes must see)",
     )
     python: Folder | None = Field(
-        None, description="interpreter on the nodes (default: the prepared bundle's, or infx's own)"
+        None,
+        description="interpreter on the nodes, from which a bundle is made too (default: what is"
+        " found there; without a bundle infx's own)",
     )
     directives: list[Annotated[str, Field(pattern=DIRECTIVE)]] = Field(
         [], description="further sbatch options, each one word: --constraint=h200, --mem=64G"

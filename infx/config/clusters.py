@@ -67,7 +67,8 @@ def expired_exclusions(cluster: Cluster, today: str) -> Iterator[Finding]:
     (YYYY-MM-DD)."""
     for line in cluster.slurm.exclude_nodes if cluster.slurm else ():
         if line.expired(today):
-            sentence = f"{line.nodes} are used again: left out until {line.until} ({line.reason})"
+            until = f"left out until {line.until} ({line.reason})"
+            sentence = f"jobs run on {line.nodes} again: {until}"
             hint = "remove the line, or give it a later day"
             yield Finding("exclusion-expired", "warning", sentence, line.where, hint)
 

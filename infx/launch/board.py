@@ -210,11 +210,12 @@ class Board:
             self.timing.measured(point, event.t - line.point_s)
         name = _name(line)
         took = f" after {event.t - line.point_s:.0f} s" if line.point == event.point else ""
+        why = f": {event.sentence}" if event.sentence else ""
         if event.status != "cancelled":
             line.left.discard(event.point or "")
         line.point, line.expected_s = "", None
         _enter(line, "", event)
-        return f"{name}: {line.verdict}{took}"
+        return f"{name}: {event.status}{took}{why}"
 
     def _job_ended(self, line: JobLine, event: Event) -> str:
         line.over = True
@@ -251,7 +252,7 @@ def _verdict_text(event: Event) -> str:
 
 def _verdict(record: PointRecord) -> str:
     status = record.status
-    tail = f" {status.sentence}" if status.sentence and status.state != "ok" else ""
+    tail = f": {status.sentence}" if status.sentence and status.state != "ok" else ""
     return f"{record.point.name}: {status}{tail}"
 
 

@@ -54,7 +54,13 @@ def _explained(record: PointRecord, order: Order, state: JobState, cancelled: bo
     if state.remark:
         finding = Finding("suspect-end", "warning", state.remark)
         record = replace(record, findings=(*record.findings, finding))
-    if record.status.state == "cancelled" and state.code and not cancelled:
+    if cancelled or not state.code:
+        return record
+    killed = state.code == "out-of-memory" and record.status.code in (
+        "server-died",
+        "server-exited",
+    )
+    if record.status.state == "cancelled" or killed:
         return replace(record, status=_told(order, state))
     return record
 
@@ -81,14 +87,14 @@ def _late(state: JobState) -> bool:
 
 
 def _lost(order: Order, state: JobState, faults: list[str]) -> Status:
-    last = _last_word(order.folder)
-    if state.code and not (last and state.code == "job-lost"):
+    if state.code not in ("", "job-lost"):
         return _told(order, state)
-    if last:
+    if last := _last_word(order.folder):
         return last
     code = "unknown" if state.exit_code is None else state.exit_code
+    ended = state.sentence or f"the job ended (exit code {code})"
     evidence = next(iter(faults), "") or _last_line(order.folder / "infx.log") or "no log"
-    return Status("failed", "job-lost", f"the job ended (exit code {code}): {evidence}")
+    return Status("failed", "job-lost", f"{ended}: {evidence}")
 
 
 def _last_word(folder: Path) -> Status | None:

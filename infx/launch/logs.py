@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -37,30 +38,33 @@ class Log:
 def find_log(
     store: Store, run: RunRow, point: PointRow, kind: Kind, cluster: Callable[[str], Cluster]
 ) -> Log:
-    """Return the log of that kind of the point's newest attempt; without a kind the deepest one
-    that the attempt got to. ``cluster`` finds a cluster by its name.
+    """Return the log of that kind of the point's newest attempt that has one; without a kind the
+    deepest one that the attempt got to. ``cluster`` finds a cluster by its name.
 
     Raises UsageError ``unknown-point`` when there is none yet, InfraError as transports do.
     """
     run_dir = Path(run.folder)
     job = next(j for j in read_run(run_dir)[1].jobs if j.job_id == point.job_id)
     attempts = [a for a in store.attempts(run.run_id) if a.job_id == point.job_id]
-    if not attempts:
-        raise UsageError("unknown-point", f"{point.label} has no attempt yet, so no log")
-    attempt = max(attempts, key=lambda a: a.number)
-    folder = attempt_dir(run_dir, job, attempt.number)
-    order = Order(attempt=attempt, job=job, folder=folder)
-    fetch = _fetcher(order, cluster) if attempt.batch and not attempt.ended_s else _nothing
-    fetch()
-    path = _first(folder, point.label, kind, run_dir, attempt)
+    for attempt in sorted(attempts, key=lambda a: -a.number):
+        folder = attempt_dir(run_dir, job, attempt.number)
+        order = Order(attempt=attempt, job=job, folder=folder)
+        fetch = _fetcher(order, cluster) if attempt.batch and not attempt.ended_s else _nothing
+        fetch()
+        wanted = _places(order, run_dir, point.label, kind)
+        if path := next((path for path in wanted if path.is_file()), None):
+            return Log(path=path, fetch=fetch, grows=partial(_grows, store, order, run_dir))
+    what = f"{kind} log" if kind else "log"
+    tried = f" in {len(attempts)} attempts" if len(attempts) > 1 else ""
+    raise UsageError("unknown-point", f"{point.label} has no {what} yet{tried}")
 
-    def grows() -> bool:
-        if (folder / RESULT).exists() or not (attempt.batch or holder(run_dir)):
-            return False
-        open_ = store.attempts(run.run_id, open_only=True)
-        return attempt.unique_name in {a.unique_name for a in open_}
 
-    return Log(path=path, fetch=fetch, grows=grows)
+def _grows(store: Store, order: Order, run_dir: Path) -> bool:
+    attempt = order.attempt
+    if (order.folder / RESULT).exists() or not (attempt.batch or holder(run_dir)):
+        return False
+    open_ = store.attempts(attempt.run_id, open_only=True)
+    return attempt.unique_name in {a.unique_name for a in open_}
 
 
 def _fetcher(order: Order, cluster: Callable[[str], Cluster]) -> Callable[[], None]:
@@ -75,22 +79,18 @@ def _nothing() -> None:
     pass
 
 
-def _first(folder: Path, label: str, kind: Kind, run_dir: Path, attempt: Attempt) -> Path:
-    point = folder / "points" / label
+def _places(order: Order, run_dir: Path, label: str, kind: Kind) -> list[Path]:
+    point = order.folder / "points" / label
     logs = {
         "eval": point / "lm-eval" / "lm-eval.log",
         "client": point / "aiperf" / "aiperf.log",
-        "server": folder / "server.log",
-        "job": folder / "infx.log",
+        "server": order.folder / "server.log",
+        "job": order.folder / "infx.log",
     }
-    wanted = [logs[kind]] if kind else [*logs.values(), *_scheduler_logs(folder, run_dir, attempt)]
-    found = next((path for path in wanted if path.is_file()), None)
-    if found is None:
-        raise UsageError("unknown-point", f"{label} has no such log yet: {wanted[0]}")
-    return found
+    return [logs[kind]] if kind else [*logs.values(), *_scheduler_logs(run_dir, order.attempt)]
 
 
-def _scheduler_logs(folder: Path, run_dir: Path, attempt: Attempt) -> list[Path]:
+def _scheduler_logs(run_dir: Path, attempt: Attempt) -> list[Path]:
     """Return what the scheduler itself wrote: all there is of a job that could not start."""
     batch = run_dir / BATCHES / attempt.batch
     if not attempt.batch or not (batch / TASKS).is_file():

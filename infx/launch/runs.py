@@ -101,17 +101,20 @@ def to_measure(
     passed their time limit: they are added, under the new limit, when ``time_limit_s`` is larger.
     """
 
+    def late(point: Point) -> bool:
+        return statuses[point.point_id].code == "time-limit"
+
     def wanted(point: Point, job: Job) -> bool:
-        status = statuses[point.point_id]
-        if status.code == "time-limit":
+        if late(point):
             return time_limit_s > job.time_limit_s
+        status = statuses[point.point_id]
         return status.state != "ok" if retry_failed else not kept(status)
 
     found: dict[str, Job] = {}
     for job in plan.jobs:
         points = tuple(point for point in job.points if wanted(point, job))
         if points:
-            limit_s = max(job.time_limit_s, time_limit_s)
+            limit_s = time_limit_s if any(map(late, points)) else job.time_limit_s
             found[job.job_id] = replace(job, points=points, time_limit_s=limit_s)
     return found
 

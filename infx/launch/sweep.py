@@ -189,7 +189,8 @@ class Sweep:
 
     def _adopt(self) -> None:
         statuses = self._waiting.statuses()
-        for attempt in self._store.attempts(self._run.run_id, open_only=True):
+        attempts = self._store.attempts(self._run.run_id, open_only=True)
+        for attempt in (a for a in attempts if a.unique_name not in self._open):
             job = self._jobs[attempt.job_id]
             left = tuple(p for p in job.points if not kept(statuses[p.point_id]))
             order = self._order(attempt, replace(job, points=left or job.points))
@@ -251,8 +252,13 @@ class Sweep:
         self._tell(why)
         if job:
             self._board.wanted(job_id, job.points)
-        else:
-            self._waiting.over(job_id, [record.status for record in records])
+            return
+        if state.void and not given_up:  # it never starts, however often it is submitted
+            lost = replace(state, void=False, code="job-lost")
+            records = collect(order, lost, self._dir, self._judge, cancelled=False)
+            for record in records:
+                self._store.save(record)
+        self._waiting.over(job_id, [record.status for record in records])
 
     # Stop
 
@@ -281,6 +287,7 @@ class Sweep:
 
     def _kill(self) -> None:
         self._cancelled = True
+        self._adopt()  # a submit that was interrupted may have come through
         orders = self._orders()
         self._executor.cancel(orders, at_once=True)
         if not self._executor.durable:  # a scheduler's job ends later: infx resume gathers it

@@ -81,9 +81,13 @@ def on(project: Path, lab: Lab, *words: object, **extra: str) -> subprocess.Comp
 
 
 def begin(project: Path, lab: Lab, *words: str, **extra: str) -> subprocess.Popen[str]:
+    return launch(project, lab, "sweep", "m", *words, **extra)
+
+
+def launch(project: Path, lab: Lab, *words: str, **extra: str) -> subprocess.Popen[str]:
     told = (project / "told.txt").open("a")
     return subprocess.Popen(
-        [*INFX, "sweep", "m", *words],
+        [*INFX, *words],
         cwd=project,
         env=environment(INFX_LAB=str(lab.folder), **extra),
         stdin=subprocess.DEVNULL,
@@ -175,6 +179,24 @@ def test_ctrl_c_stops_the_jobs_and_resume_measures_the_rest(project: Path, lab: 
     again = status(project, lab)
     assert [a["number"] for a in again["attempts"]].count(2) == 3
     assert {p["status"]["state"] for p in again["points"]} == {"invalid"}  # no export of aiperf
+
+
+def test_a_second_attempt_is_cancelled_too_when_its_driver_was_killed(project: Path, lab: Lab):
+    """Every point has the end of its first attempt then: that is not the end of the run."""
+    first = begin(project, lab, "--on", "tiny", "--entry", "mini", STAND_IN="hang")
+    hear(project, "measuring")
+    on(project, lab, "cancel", "last")
+    assert first.wait(30) == 130
+    (project / "told.txt").unlink()
+    driver = launch(project, lab, "resume", STAND_IN="hang")
+    hear(project, "measuring")
+    driver.kill()
+    driver.wait(10)
+    stopped = on(project, lab, "cancel", "last")
+    assert "nobody drove it; its open job cancelled" in stopped.stdout, stopped.stderr
+    assert not lab.run("squeue -h -r -o %i")
+    again = on(project, lab, "cancel", "last")
+    assert "it had ended already" in again.stdout
 
 
 def test_cancel_asks_the_process_that_drives(project: Path, lab: Lab):

@@ -246,7 +246,7 @@ def test_a_plan_warns_of_an_exclusion_that_has_passed(tmp_path: Path) -> None:
     project = write_project(tmp_path, changes)
     plan = plan_of([str(project.root / MATRIX)], None, project, None)
     assert [f.sentence for f in plan.findings if f.code == "exclusion-expired"] == [
-        "n1 are used again: left out until 2020-01-31 (fan)"
+        "jobs run on n1 again: left out until 2020-01-31 (fan)"
     ]
 
 

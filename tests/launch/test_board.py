@@ -105,7 +105,7 @@ def test_what_the_job_told_of_a_failure_is_not_told_again(board: Board):
     board.launched(line.job.job_id, 1, 0)
     board.event(line.job.job_id, at(1, "point-started", point=label))
     ended = at(2, "point-ended", point=label, status="failed:server-died", sentence="code 1")
-    assert "failed:server-died: code 1 after 1 s" in board.event(line.job.job_id, ended)
+    assert "failed:server-died after 1 s: code 1" in board.event(line.job.job_id, ended)
     failed = Status("failed", "server-died", "code 1")
     found = record(line.job.points[0], "run", line.job.job_id, 1, failed)
     assert board.ended(line.job.job_id, [found]) == []
@@ -120,7 +120,7 @@ def test_the_end_of_an_attempt_says_each_verdict(board: Board):
         for p, s in zip(line.job.points, statuses, strict=True)
     ]
     told = board.ended(line.job.job_id, records)
-    assert told == ["tiny.s1.c1: ok", "tiny.s1.c2: failed:server-died exit code 1"]
+    assert told == ["tiny.s1.c1: ok", "tiny.s1.c2: failed:server-died: exit code 1"]
     assert (line.state, line.verdict, line.done) == ("ended", "failed:server-died", 2)
 
 

@@ -74,6 +74,13 @@ def test_without_any_word_it_says_so(left: Left) -> None:
     assert lost.sentence == "the job ended (exit code unknown): no log"
 
 
+def test_what_the_executor_says_of_a_lost_job_stands_before_its_log(left: Left) -> None:
+    left.logs("infx: node1 has no interpreter /nowhere/python\n")
+    [lost, *_] = left.statuses(ended("job-lost", "Slurm says FAILED"))
+    told = "Slurm says FAILED: infx: node1 has no interpreter /nowhere/python"
+    assert lost == Status("failed", "job-lost", told)
+
+
 def test_a_record_that_cannot_be_read_is_the_evidence(left: Left) -> None:
     left.points(MEASURED)
     [written] = left.order.folder.glob("points/*/point.json")

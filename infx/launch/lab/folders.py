@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -23,6 +26,9 @@ from infx.launch.lab.conf import (
 __all__ = ["checked", "cluster_name", "lab_folder", "lay_out", "recorded", "slurm_conf"]
 
 RECORD = "lab.json"
+ANOTHER = "name another folder with --dir or INFX_LAB"
+MOST_GPUS = 64
+"""More than any node has; each is a file in the lab's folder."""
 SOCKET_BYTES = 107
 """Linux's limit on the path of a socket, without its closing zero."""
 
@@ -52,8 +58,8 @@ def checked(spec: LabSpec) -> LabSpec:
     """
     if not 1 <= spec.nodes <= MOST_NODES:
         raise UsageError("bad-option", f"a lab of {spec.nodes} nodes", hint=f"1 to {MOST_NODES}")
-    if spec.gpus < 0:
-        raise UsageError("bad-option", f"{spec.gpus} GPUs a node", hint="0 or more")
+    if not 0 <= spec.gpus <= MOST_GPUS:
+        raise UsageError("bad-option", f"{spec.gpus} GPUs a node", hint=f"0 to {MOST_GPUS}")
     folder = spec.folder.expanduser().resolve()
     _check_path(folder, spec.nodes)
     _check_content(folder)
@@ -63,11 +69,17 @@ def checked(spec: LabSpec) -> LabSpec:
 def recorded(folder: Path) -> tuple[LabSpec, Place] | None:
     """Return what the lab in ``folder`` is, or None when there is none.
 
-    Raises InfraError ``lab-failed`` when its record cannot be read.
+    Raises InfraError ``lab-failed`` when its record cannot be read, UsageError ``bad-option`` where
+    it is another user's, whose daemons this one cannot see or end.
     """
     path = folder / RECORD
-    if not path.is_file():
-        return None
+    with _usable(folder, "read"):
+        if not path.is_file():
+            return None
+        owner = path.stat().st_uid
+    if os.geteuid() not in (0, owner):
+        message = f"the lab in {folder} is of another user ({_name_of(owner)})"
+        raise UsageError("bad-option", message, hint=ANOTHER)
     try:
         plain = json.loads(path.read_text())
         return LabSpec(**{**plain["spec"], "folder": folder}), Place(**plain["place"])
@@ -83,8 +95,9 @@ def lay_out(spec: LabSpec, place: Place) -> None:
     cannot change user, so that others' jobs would run as him.
     """
     folder = spec.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755 if os.getuid() == 0 else 0o700)
+    with _usable(folder, "made"):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755 if os.getuid() == 0 else 0o700)
     plain = {"spec": {**asdict(spec), "folder": str(folder)}, "place": asdict(place)}
     _write(folder / RECORD, json.dumps(plain, indent=2))
     for name in ("etc", "run", "log", "state", "spool", "dev"):
@@ -96,6 +109,23 @@ def lay_out(spec: LabSpec, place: Place) -> None:
     _key(folder / "munge" / "key")
     _devices(spec)
     _configuration(spec, place)
+
+
+@contextmanager
+def _usable(folder: Path, what: str) -> Iterator[None]:
+    """Turn an OSError into UsageError ``bad-option``: the folder that was named cannot be one."""
+    try:
+        yield
+    except OSError as error:
+        message = f"the lab's folder {folder} cannot be {what}: {error.strerror}"
+        raise UsageError("bad-option", message, hint=ANOTHER) from None
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _check_path(folder: Path, nodes: int) -> None:

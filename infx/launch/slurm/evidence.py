@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,8 +17,9 @@ from infx.job.result import Result, damage, read_result
 from infx.launch.events import FILE as EVENTS
 from infx.launch.executor import Order
 from infx.launch.slurm.queue import Row
+from infx.launch.slurm.states import phase
 from infx.launch.slurm.submission import BATCHES
-from infx.launch.slurm.verdict import Sight
+from infx.launch.slurm.verdict import Sight, alive
 from infx.launch.transport import Transport
 from infx.store import writing
 
@@ -37,6 +39,12 @@ class Evidence:
 
     transport: Transport
     folder: str
+
+    @property
+    def at_once(self) -> int | None:
+        """Ended attempts whose files are fetched in one look (None: all, they are here): each may
+        hold hundreds of MB."""
+        return 8 if self.transport.host else None
 
     def there(self, run_dir: Path) -> str:
         """Return where a run's folder is on the cluster."""
@@ -61,6 +69,7 @@ class Evidence:
         run_dir = run_dir_of(orders[0])
         names = [f"{o.folder.relative_to(run_dir)}/{name}" for o in orders for name in SMALL]
         names += [str(order.folder.relative_to(run_dir)) for order in ended]
+        names += [log for order in ended if (log := _scheduler_log(order))]
         self.transport.pull(self.there(run_dir), run_dir, names)
 
     def give_up(self, order: Order) -> bool:
@@ -78,19 +87,26 @@ class Evidence:
         return self.transport.run(script).code == 0
 
 
+def _scheduler_log(order: Order) -> str:
+    """Return where a job that could not start says why; "" where its id is not known."""
+    known = order.attempt.scheduler_id
+    return f"{BATCHES}/{order.attempt.batch}/{known}.log" if known else ""
+
+
 def run_dir_of(order: Order) -> Path:
     """Return the run's folder, in which the attempt is at jobs/JOB/aN."""
     return order.folder.parents[2]
 
 
 def sight(order: Order, row: Row | None, patience_s: float) -> Sight:
-    """Return what is to be seen of an attempt of which only one side may tell an end."""
-    return Sight(
-        row=row,
-        result=result(order) if has_result(order) else None,
-        claimed=claimed(order),
-        quiet=quiet_s(order) > patience_s,
-    )
+    """Return what is to be seen of an attempt; of one that waits its files say nothing."""
+    if row is not None and phase(row.state) == "queued":
+        return Sight(row=row, result=None)
+    found = result(order) if has_result(order) else None
+    if alive(row):
+        return Sight(row=row, result=found)
+    quiet = quiet_s(order) > patience_s
+    return Sight(row=row, result=found, claimed=claimed(order), quiet=quiet)
 
 
 def result(order: Order) -> Result | None:
@@ -103,8 +119,11 @@ def result(order: Order) -> Result | None:
 
 
 def has_result(order: Order) -> bool:
-    """Return True when the job has written its record."""
-    return (order.folder / RESULT).exists()
+    """Return True when the job has written its record. The folder is listed: NFS remembers for a
+    while that a file was not there, and forgets it when it lists."""
+    with suppress(OSError):
+        return RESULT in os.listdir(order.folder)  # noqa: PTH208
+    return False
 
 
 def claimed(order: Order) -> bool:

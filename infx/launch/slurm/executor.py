@@ -25,8 +25,8 @@ from infx.launch.slurm.queue import Row
 from infx.launch.slurm.script import Places, render
 from infx.launch.slurm.states import UNTOLD
 from infx.launch.slurm.submit import Refusal
-from infx.launch.slurm.verdict import Sight, alive, state_of
-from infx.launch.slurm.watch import Pace, key_of, look
+from infx.launch.slurm.verdict import alive, state_of
+from infx.launch.slurm.watch import Key, Pace, key_of, look
 from infx.launch.transport import Transport
 
 __all__ = ["SlurmExecutor"]
@@ -60,7 +60,7 @@ class SlurmExecutor:
         self._files = Evidence(transport, cluster.slurm.folder)
         self._backlog = Backlog(cluster, cluster.slurm)
         self._pace, self._patience_s = pace or Pace(), patience_s
-        self._accounting: bool | None = None
+        self._facts: facts.Facts | None = None
         self._states: dict[str, JobState] = {}
         self._batches: dict[str, Batch] = {}
         self._held: Sequence[Order] = ()
@@ -95,7 +95,8 @@ class SlurmExecutor:
             raise UsageError("cluster-refuses", f"{where}: {refusal.sentence}")
 
     def scripts(self, orders: Sequence[Order]) -> list[str]:
-        """Return the exact scripts of ``orders``, without asking the cluster anything."""
+        """Return the exact scripts of ``orders``. Only the interpreter of a prepared cluster has
+        to be asked for; raises UsageError ``not-prepared`` and what the transport raises."""
         there = self._files.there(run_dir_of(orders[0]))
         parts = self._backlog.cut(orders, self._site.jobs_at_once)
         return [self._script(batch, there) for batch in parts]
@@ -104,9 +105,15 @@ class SlurmExecutor:
 
     def arrange(self, orders: Sequence[Order], held: Collection[Order]) -> list[Order]:
         """Return orders up to the limits of the queue, told their batches."""
-        chosen = self._backlog.fitting(orders, held)
+        chosen = self._backlog.fitting([self._servable(order) for order in orders], held)
         self._batches = {batch.name: batch for batch in chosen}
         return [order for batch in chosen for order in batch.numbered()]
+
+    def _servable(self, order: Order) -> Order:
+        """Return it without its exclusions where they leave no node to run on."""
+        if order.exclude and self._facts and not self._facts.leaves_any(self._site, order.exclude):
+            return replace(order, exclude=())
+        return order
 
     def placed(self, spec: JobSpec) -> JobSpec:
         """Return the spec with paths as they are there, and what the site knows."""
@@ -178,27 +185,34 @@ class SlurmExecutor:
     def _look(self, orders: Sequence[Order]) -> None:
         rows = look(self._transport, orders, accounting=self._has_accounting())
         self._say_silence(rows is None or any(row.state == UNTOLD for row in rows.values()))
-        if rows is None or not self._fetched(orders, rows):
+        if rows is None:
             self._pace.asked(changed=False)
             return
-        found = {order.name: self._state(order, rows.get(key_of(order))) for order in orders}
+        known = self._with_files(orders, rows)
+        found = {order.name: self._state(order, rows.get(key_of(order))) for order in known}
         self._pace.asked(changed=any(self._states.get(n) != s for n, s in found.items()))
         self._states |= found
-        self._cancels.again(orders, self._held)
+        self._cancels.again(self._held)
 
-    def _fetched(self, orders: Sequence[Order], rows: Mapping[tuple[str, int | None], Row]) -> bool:
+    def _with_files(self, orders: Sequence[Order], rows: Mapping[Key, Row]) -> list[Order]:
+        """Return the orders whose files are here as far as they are needed: of those that run what
+        they say, of those that ended all, a few at a time."""
+        going = [order for order in orders if alive(rows.get(key_of(order)))]
         ended = [order for order in orders if not alive(rows.get(key_of(order)))]
+        if not self._fetched(going, whole=False):
+            return []
+        return going + [order for order in ended[: self._files.at_once] if self._fetched([order])]
+
+    def _fetched(self, orders: Sequence[Order], *, whole: bool = True) -> bool:
         try:
-            self._files.fetch(orders, ended)
+            self._files.fetch(orders, orders if whole else ())
         except InfraError as error:
             self._told.append(f"the jobs' files cannot be fetched: {error}")
             return False
         return True
 
     def _state(self, order: Order, row: Row | None) -> JobState:
-        sight = Sight(row=row, result=None)
-        if not alive(row):  # else the job's files say nothing more
-            sight = evidence.sight(order, row, self._patience_s)
+        sight = evidence.sight(order, row, self._patience_s)
         if not sight.one_sided:
             self._differs.pop(order.name, None)
             return self._settled(order, state_of(sight, self._patience_s))
@@ -232,16 +246,13 @@ class SlurmExecutor:
             return False
 
     def _has_accounting(self) -> bool:
-        if self._accounting is None:
-            try:
-                self._ask()
-            except InfraError:
-                return False
-        return bool(self._accounting)
+        try:
+            return (self._facts or self._ask()).config.accounting
+        except InfraError:
+            return False
 
     def _ask(self) -> facts.Facts:
-        found = facts.ask(self._transport, self.name)
-        self._accounting = found.config.accounting
+        self._facts = found = facts.ask(self._transport, self.name)
         self._backlog.largest_array = found.config.max_array_size
         return found
 

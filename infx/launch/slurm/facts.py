@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from infx.config.sites import Cluster
+from infx.config.sites import Cluster, SlurmSite
 from infx.domain.errors import InfraError, UsageError
 from infx.launch.slurm.batch import MARGIN_MIN, Shape
 from infx.launch.slurm.site_text import (
@@ -42,6 +42,12 @@ class Facts:
         wanted = (p for p in self.partitions if (p.name == name if name else p.default))
         return next(wanted, None)
 
+    def leaves_any(self, site: SlurmSite, excluded: Collection[str]) -> bool:
+        """Return True when the site's partitions have a node that is not among ``excluded``."""
+        names = [self.partition(name) for name in site.partition.split(",")]
+        within = {partition.name for partition in names if partition}
+        return any(n.name not in excluded for n in self.nodes if n.partition in within)
+
 
 def ask(transport: Transport, cluster: str) -> Facts:
     """Return the facts. Raises InfraError: ``slurm-missing``, ``scheduler-down``, and what the
@@ -58,7 +64,7 @@ def ask(transport: Transport, cluster: str) -> Facts:
 
 def check_shapes(facts: Facts, cluster: Cluster, shapes: Sequence[Shape]) -> None:
     """Raise UsageError (``cluster-refuses``) with everything that the cluster cannot give."""
-    faults = list(_faults(facts, cluster, shapes))
+    faults = list(_faults(facts, cluster, shapes)) if shapes else []
     if faults:
         where = f"{cluster.where}: cluster {cluster.name!r}"
         raise UsageError("cluster-refuses", f"{where}: {'; '.join(faults)}")

@@ -10,6 +10,8 @@ import signal
 from dataclasses import dataclass
 from typing import Literal
 
+from infx.launch.slurm.script import NO_FOLDER, NO_PYTHON
+
 __all__ = [
     "COMPACT",
     "DROPPED",
@@ -193,20 +195,29 @@ def _failed(reason: str, exit_code: tuple[int, int] | None) -> Ending:
         return _FAILURES[reason]
     if exit_code is None:
         return _FAILED_UNTOLD.get(reason, Ending("", "failed; its exit code is not known"))
-    known = {
-        _SETUP_SIGNAL: Ending(
-            "launch-failed",
-            "Slurm could not set the job up (0:53): its log's folder or working folder is missing"
-            " or not writable on the node",
-        ),
-        _OOM_SIGNAL: _PLAIN["OUT_OF_MEMORY"],
-        signal.SIGKILL: Ending(
-            "out-of-memory", "killed by SIGKILL, most often for using more memory than it was given"
-        ),
-    }
-    return known.get(exit_code[1], Ending("", f"failed with {_words(exit_code)}"))
+    code, number = exit_code
+    known = _SIGNALS.get(number) if number else _NOT_STARTED.get(code)
+    return known or Ending("", f"failed with {_words(exit_code)}")
 
 
+_SIGNALS = {
+    _SETUP_SIGNAL: Ending(
+        "launch-failed",
+        "Slurm could not set the job up (0:53): its log's folder or working folder is missing"
+        " or not writable on the node",
+    ),
+    _OOM_SIGNAL: _PLAIN["OUT_OF_MEMORY"],
+    signal.SIGKILL: Ending(
+        "out-of-memory", "killed by SIGKILL, most often for using more memory than it was given"
+    ),
+}
+# Exit codes of the job script, where the job's own program was not started.
+_NOT_STARTED = {
+    NO_FOLDER: Ending(
+        "launch-failed", "the node cannot read the run's folder: the nodes must share it"
+    ),
+    NO_PYTHON: Ending("launch-failed", "the node does not have the interpreter of the job"),
+}
 # FAILED with one of these reasons, whatever the exit code.
 _FAILURES = {
     "BadConstraints": Ending("submit-refused", "Slurm refused the job when it was submitted"),

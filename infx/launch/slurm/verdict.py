@@ -44,7 +44,7 @@ class Sight:
     def one_sided(self) -> bool:
         """True when only one of the two tells an end."""
         ended = self.row is not None and phase(self.row.state) == "ended"
-        return self.gone or (ended and self.result is None)
+        return self.gone or ended != (self.result is not None)
 
 
 def alive(row: Row | None) -> bool:
@@ -68,6 +68,9 @@ def state_of(sight: Sight, patience_s: float) -> JobState:
         return JobState(
             phase="queued", code=told.code, sentence=told.sentence, scheduler_id=row.shown_id
         )
+    if standing == "running" and sight.result and sight.differs_s >= patience_s:
+        sentence = f"its own record says that it ended; Slurm says {row.state} still"
+        return JobState(phase="suspect", sentence=sentence, scheduler_id=row.shown_id)
     node = row.nodes if standing == "running" else ""
     return JobState(phase=standing, scheduler_id=row.shown_id, node=node)
 

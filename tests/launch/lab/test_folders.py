@@ -57,6 +57,7 @@ def test_sizes_that_cannot_be_are_refused():
     assert "0 nodes" in refusal(LabSpec(Path("/tmp/lab-x"), nodes=0))
     assert "1 to 126" in refusal(LabSpec(Path("/tmp/lab-x"), nodes=127))
     assert "-1 GPUs" in refusal(LabSpec(Path("/tmp/lab-x"), gpus=-1))
+    assert "0 to 64" in refusal(LabSpec(Path("/tmp/lab-x"), gpus=65))
 
 
 def test_files_of_somebody_else_are_safe(tmp_path, monkeypatch):
@@ -85,6 +86,21 @@ def test_a_broken_record_is_named(tmp_path):
     (tmp_path / "lab.json").write_text("{}")
     with pytest.raises(InfraError, match=r"lab\.json cannot be read"):
         recorded(tmp_path)
+
+
+def test_another_users_lab_is_named(tmp_path, monkeypatch):
+    (tmp_path / "lab.json").write_text("{}")
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(UsageError, match=r"is of another user \(\w+\) \(name another folder"):
+        recorded(tmp_path)
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read: File name too long"):
+        recorded(tmp_path / ("a" * 300))
+    spec = LabSpec(Path("/proc/none"))
+    with pytest.raises(UsageError, match="/proc/none cannot be made: No such file"):
+        lay_out(spec, Place(cluster_name(spec.folder), "vm", "somebody", 17_024))
 
 
 def test_clusters_have_names_of_their_own():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tests.launch.slurm.sample_batches import batch
 
 FAILED = "sbatch: error: Batch job submission failed: "
 IN_ORDER = ("--state=PENDING", "--state=RUNNING --batch --signal=TERM")
+TIMEOUT = Answer(1, "", "scancel: error: Kill job error: Socket timed out on send/recv operation")
 GONE = Answer(1, "", "scancel: error: Unable to contact slurm controller")
 
 
@@ -346,11 +348,45 @@ def test_of_what_ended_everything_is_fetched_of_the_others_what_they_say(tmp_pat
     bench.submit(2)
     bench.queue("RUNNING", "NODE_FAIL")
     bench.look()
-    [(source, target, names)] = bench.transport.pulled
+    (source, target, said), (_, _, whole) = bench.transport.pulled
     assert (source, target) == ("/shared/infx/runs/r1", bench.run_dir)
-    assert "jobs/j1/a1" in names
-    assert "jobs/j0/a1" not in names
-    assert "jobs/j0/a1/events.jsonl" in names
+    assert "jobs/j0/a1/events.jsonl" in said
+    assert not {"jobs/j0/a1", "jobs/j1/a1"} & {*said}
+    assert "jobs/j1/a1" in whole
+
+
+def test_files_of_many_ended_jobs_are_fetched_a_few_at_a_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, host="login")
+    bench.submit(20)
+    bench.queue(*["CANCELLED"] * 20)
+    assert [state.phase for state in bench.look()].count("ended") == 8
+    bench.look()
+    assert [state.phase for state in bench.look()].count("ended") == 20
+
+
+def test_one_job_whose_files_cannot_be_fetched_holds_up_no_other(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, host="login")
+    bench.submit(2)
+    bench.queue("CANCELLED", "CANCELLED")
+    pull = bench.transport.pull
+
+    def refuse(source: str, target: Path, names: Sequence[str]) -> None:
+        if "jobs/j0/a1" in names:
+            raise InfraError("transfer-failed", "permission denied")
+        pull(source, target, names)
+
+    bench.transport.pull = refuse  # type: ignore[method-assign]
+    assert [state.phase for state in bench.look()] == ["unknown", "ended"]
+    assert any("permission denied" in told for told in bench.executor.notices())
+
+
+def test_exclusions_that_leave_no_node_are_dropped(bench: Bench) -> None:
+    bench.executor.check([])  # the cluster has node1 only
+    [order] = batch(run_dir=bench.run_dir).numbered()
+    [kept] = bench.executor.arrange([replace(order, exclude=("node9",))], [])
+    assert kept.exclude == ("node9",)
+    [dropped] = bench.executor.arrange([replace(order, exclude=("node1", "node9"))], [])
+    assert dropped.exclude == ()
 
 
 HOPELESS = "PartitionTimeLimit"
@@ -431,8 +467,7 @@ def test_all_of_an_array_is_cancelled_by_its_name(bench: Bench) -> None:
     bench.look()
     bench.executor.cancel(bench.open)
     name = bench.open[0].attempt.batch
-    pending, running = (f'scancel --user="$user" {how} --name={name}' for how in IN_ORDER)
-    assert bench.cancels() == [pending, running]
+    assert bench.cancels() == [f'scancel --user="$user" --name={name} {how}' for how in IN_ORDER]
     bench.executor.cancel(bench.open, at_once=True)
     assert bench.cancels()[2:] == [f'scancel --user="$user" --name={name}']
 
@@ -453,26 +488,35 @@ def test_a_job_that_does_not_end_in_a_minute_is_cancelled_at_once(
     assert "--signal" not in bench.cancels()[-1]
 
 
-def test_a_part_of_an_array_is_cancelled_by_ids_of_its_name(bench: Bench) -> None:
+def test_a_part_of_an_array_is_looked_up_and_cancelled_by_bare_ids(bench: Bench) -> None:
     bench.submit(3)
     bench.queue("RUNNING", "RUNNING", "PENDING")
     bench.look()
     bench.executor.cancel(bench.open[1:])
     name = bench.open[0].attempt.batch
-    pending, running = (f'scancel --user="$user" {how} --name={name}' for how in IN_ORDER)
-    assert bench.cancels() == [f"{pending} 100_1 100_2", f"{running} 100_1 100_2"]
+    pending, running = (line for line in bench.transport.asked[-1].splitlines() if "ids=" in line)
+    assert pending == f"ids=$(pick PENDING {name} '1|2'); [ -z \"$ids\" ] || scancel $ids"
+    assert running.startswith(f"ids=$(pick RUNNING {name} '1|2')")
+    assert running.endswith("scancel --batch --signal=TERM $ids")
+    assert bench.cancels() == []  # nothing by a name that others have too
 
 
-def test_a_part_without_ids_is_left_alone_for_the_others_sake(bench: Bench) -> None:
+def test_a_lost_jobs_cancel_is_sent_until_it_arrives(bench: Bench) -> None:
     bench.submit(2)
-    bench.queue("RUNNING", "RUNNING")
+    claim.take(bench.open[1].folder, claim.Claim(by="job"))
+    bench.queue("RUNNING", "")
+    bench.transport.answers["scancel"] = GONE
+    assert [state.code for state in bench.look()] == ["", "job-lost"]
+    bench.open = bench.open[:1]  # the lost one has ended for infx
     bench.look()
-    nameless = replace(bench.open[0].attempt, scheduler_id="")
-    bench.executor.cancel([replace(bench.open[0], attempt=nameless)])
-    assert bench.cancels() == []
+    assert bench.transport.count("|| scancel $ids") == 2
+    bench.transport.answers["scancel"] = ""
+    bench.look()
+    bench.look()
+    assert bench.transport.count("|| scancel $ids") == 3
 
 
-@pytest.mark.parametrize("said", [GONE, SILENCE])
+@pytest.mark.parametrize("said", [GONE, SILENCE, TIMEOUT])
 def test_a_cancel_that_did_not_arrive_is_sent_again(bench: Bench, said: Any) -> None:
     bench.submit()
     bench.queue("RUNNING")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infx.domain.plan import Job
 from tests.launch.lab_fixture import Lab, running
 from tests.launch.slurm import bench
 from tests.launch.slurm.driven import driven
@@ -172,7 +175,30 @@ def a_failure_ends_the_entry(lab: Lab, folder: Path) -> None:
         assert len(sweep.attempts()) == 3
 
 
+def a_failure_leaves_the_other_entry_alone(lab: Lab, folder: Path) -> None:
+    """Both entries are in one array: running and waiting tasks of the one are stopped, no other."""
+    gate = folder / "gate"
+    other = [entry(job(n, points=1, gate=str(gate)), "other") for n in range(10, 14)]
+    bad = [job(0, points=1, behave="fail"), *[job(n, points=1, behave="hang") for n in (1, 2, 3)]]
+    mixed = [bad[0], other[0], bad[1], *other[1:], *bad[2:]]
+    with driven(lab, folder / "r", *mixed, jobs_at_once=3) as sweep:
+        sweep.start("fail_fast=1")
+        sweep.hear("server-died")
+        sweep.hear("cancelled")
+        gate.touch()
+        assert sweep.ended() == 0
+        found = Counter(bench.states(folder / "r"))
+        assert found == {"failed:server-died": 1, "ok": 4, "cancelled": 3}, sweep.said[-3000:]
+        assert len({attempt.batch for attempt in sweep.attempts()}) == 1
+
+
+def entry(made: Job, name: str) -> Job:
+    """Return the job as one of another matrix entry."""
+    return replace(made, points=tuple(replace(point, entry=name) for point in made.points))
+
+
 FAULTS = named(
+    a_failure_leaves_the_other_entry_alone,
     two_interrupts,
     somebody_cancels,
     a_dependency_fails,

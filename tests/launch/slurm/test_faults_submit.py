@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,21 @@ def an_answer_is_lost(lab: Lab, folder: Path) -> None:
         assert bench.outcomes(folder / "r") == ONCE * 2
         assert list(sweep.queue().values()) == [2]
         assert f"-array: {TIMED_OUT.split('failed: ')[1]}" in sweep.said
+
+
+def an_interrupted_submit(lab: Lab, folder: Path) -> None:
+    """Ctrl-C twice while sbatch hangs: what it had submitted is cancelled, too."""
+    hang = f'{_sbatch()} "$@"; touch {folder}/sent; sleep 60'
+    fake = program(folder / "bin", "sbatch", f"{_TEST_ONLY}\n{hang}")
+    with driven(lab, folder / "r", job(0, behave="hang"), programs=fake) as sweep:
+        sweep.start()
+        until((folder / "sent").exists, 60, lambda: sweep.said)
+        for _ in range(2):
+            sweep.send(signal.SIGINT)
+            time.sleep(0.3)
+        assert sweep.ended() == 130
+        left = "squeue -h -r -o '%j %T'"
+        until(lambda: not lab.run(f"{left} -n {','.join(sweep.queue())}"), 60, lambda: sweep.said)
 
 
 def a_submit_arrives_late(lab: Lab, folder: Path) -> None:
@@ -263,6 +279,7 @@ FAULTS = named(
     killed_before_sbatch,
     killed_after_sbatch,
     an_answer_is_lost,
+    an_interrupted_submit,
     a_submit_arrives_late,
     the_batches_folder_goes_away,
     a_file_is_in_the_way,

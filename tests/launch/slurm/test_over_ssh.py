@@ -132,6 +132,17 @@ def test_a_sweep_over_ssh_brings_every_result_home(login: Sshd, tmp_path: Path) 
         assert {a.batch for a in store.attempts(run.run_id)} != {""}
 
 
+def test_what_the_scheduler_wrote_of_a_job_that_could_not_start_comes_home(
+    login: Sshd, tmp_path: Path
+) -> None:
+    nowhere = executor(login, python="/nowhere/python", retries=0)
+    assert drive(tmp_path, plan(*[job(n, points=1) for n in range(2)]), nowhere, Heard())
+    assert states(tmp_path) == ["failed:launch-failed"] * 2
+    logs = [path.read_text() for path in tmp_path.glob("runs/*/batches/*/*.log")]
+    assert len(logs) == 2
+    assert all("infx: job " in log for log in logs)
+
+
 def test_jobs_run_as_the_user_who_logged_in(login: Sshd, tmp_path: Path) -> None:
     assert drive(tmp_path, plan(job(0, points=1)), executor(login), Heard())
     [claim] = shared(login).glob("runs/*/jobs/*/a1/claim")

@@ -70,6 +70,8 @@ def test_no_text_but_a_terminal_state_is_an_end(text: str) -> None:
         ("COMPLETED", "None", (0, 0), (3, 0), "", "a step of it ended with exit code 3"),
         ("FAILED", "None", (7, 0), (0, 0), "", "exit code 7"),
         ("FAILED", "None", (127, 0), (0, 0), "", "exit code 127"),
+        ("FAILED", "None", (66, 0), (0, 0), "launch-failed", "folder"),
+        ("FAILED", "NonZeroExitCode", (69, 0), (0, 0), "launch-failed", "interpreter"),
         ("FAILED", "None", (0, 11), (0, 0), "", "signal 11 (SIGSEGV)"),
         ("FAILED", "JobLaunchFailure", (0, 11), None, "", "signal 11"),
         ("FAILED", "None", (0, 53), (0, 0), "launch-failed", "0:53"),

@@ -130,6 +130,14 @@ def test_a_task_that_left_the_queue_before_its_array_was_cancelled() -> None:
     assert state_of(sight(DROPPED, late=True, result=RESULT), PATIENCE_S).code == ""
 
 
+def test_a_record_that_slurm_contradicts_for_long_is_suspect() -> None:
+    told = state_of(sight("COMPLETING", result=RESULT), PATIENCE_S)
+    assert told.phase == "running"
+    told = state_of(sight("COMPLETING", late=True, result=RESULT), PATIENCE_S)
+    assert told.phase == "suspect"
+    assert "Slurm says COMPLETING still" in told.sentence
+
+
 def test_a_hopeless_reason_has_its_code() -> None:
     told = state_of(Sight(row=row("PENDING", reason="PartitionTimeLimit"), result=None), 0)
     assert (told.phase, told.code) == ("queued", "never-scheduled")
@@ -155,8 +163,8 @@ def test_every_sight_has_its_place(seen: Sight, patience_s: float) -> None:
     told = state_of(seen, patience_s)
     state = seen.row.state if seen.row else None
     if alive(seen.row):
-        assert told.phase in ("queued", "running")
-        assert not seen.one_sided
+        late = seen.result and state in RUNNING and seen.differs_s >= patience_s
+        assert told.phase in (("suspect",) if late else ("queued", "running"))
     if state == "SOME_NEW_STATE":
         assert told.phase == "unknown"
     if told.phase == "suspect":
