@@ -41,15 +41,19 @@ def _cancel(run: Run, results: Results = None, as_json: Json = False) -> int:
 
 
 def _ask(folder: Path, driver: str) -> str:
+    from infx.cli.output import say
     from infx.domain.errors import InfraError
     from infx.launch.stop import CANCEL_FILE
     from infx.store import holder
 
+    say(f"asked {driver}; waiting until its jobs have ended and told what they measured")
     deadline = time.monotonic() + PATIENCE_S
     while holder(folder):
         (folder / CANCEL_FILE).touch()  # again and again: a drive that begins removes old ones
         if time.monotonic() > deadline:
-            raise InfraError("store-busy", f"{driver} did not stop in {PATIENCE_S:.0f} s")
+            hint = "look at what it says; it stops as soon as it can"
+            message = f"{driver} did not stop in {PATIENCE_S:.0f} s"
+            raise InfraError("store-busy", message, hint=hint)
         time.sleep(0.2)
     return f"stopped; it was driven by {driver}"
 

@@ -76,5 +76,6 @@ def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
     print_summary(plan)
     for script in shown:
         print(f"\n{script}", end="")
-    say(f"would run on {executor.name}, results in {folder}")
+    asked = ", which was not asked" if executor.durable else ""
+    say(f"would run on {executor.name}{asked}; results in {folder}")
     return code

@@ -92,8 +92,8 @@ class Board:
         line.left |= {point.label for point in points}
         line.state = "waiting"
 
-    def launched(self, job_id: str, attempt: int, now_s: float) -> str:
-        """The executor accepted an attempt."""
+    def launched(self, job_id: str, attempt: int, now_s: float, how: str = "launched") -> str:
+        """The executor accepted an attempt; ``how`` is its word for that."""
         line = self.lines[job_id]
         line.state, line.attempt, line.ready = "queued", attempt, False
         line.over = False
@@ -103,7 +103,7 @@ class Board:
         line.expected_s = self.timing.start_s(line.job)
         again = f", attempt {attempt}" if attempt > 1 else ""
         points = "1 point" if len(line.left) == 1 else f"{len(line.left)} points"
-        return f"{line.job.name}: launched, {points} to measure{again}"
+        return f"{line.job.name}: {how}, {points} to measure{again}"
 
     def event(self, job_id: str, event: Event) -> str:
         """Take one event; the sentence is empty where it changes nothing worth a line."""

@@ -14,7 +14,7 @@ from infx.domain.record import Attempt
 from infx.job.result import FILE as RESULT
 from infx.launch.executor import Order
 from infx.launch.executors import transport_to
-from infx.launch.slurm.evidence import Evidence
+from infx.launch.slurm.evidence import Files
 from infx.launch.slurm.script import TASKS
 from infx.launch.slurm.submission import BATCHES
 from infx.store import PointRow, RunRow, Store, attempt_dir, holder, read_run
@@ -71,7 +71,7 @@ def _fetcher(order: Order, cluster: Callable[[str], Cluster]) -> Callable[[], No
     site = cluster(order.job.cluster)
     if site.slurm is None or not site.slurm.ssh:
         return _nothing
-    files = Evidence(transport_to(site), site.slurm.folder)
+    files = Files(transport_to(site), site.slurm.folder)
     return lambda: files.fetch([order], [order])
 
 

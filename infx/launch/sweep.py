@@ -182,7 +182,10 @@ class Sweep:
             attempt = replace(order.attempt, scheduler_id=ids[order.name], started_s=now_s)
             self._hold(replace(order, attempt=attempt))
             del self._waiting.jobs[attempt.job_id]
-            self._tell(self._board.launched(attempt.job_id, attempt.number, now_s))
+            how = (
+                f"submitted as {attempt.scheduler_id or 'unknown'}" if attempt.batch else "launched"
+            )
+            self._tell(self._board.launched(attempt.job_id, attempt.number, now_s, how))
 
     def _hold(self, order: Order) -> None:
         self._open[order.name] = _Held(order, Tail(order.folder / EVENTS))
@@ -196,7 +199,8 @@ class Sweep:
             order = self._order(attempt, replace(job, points=left or job.points))
             self._hold(replace(order, adopted=True))
             self._waiting.jobs.pop(attempt.job_id, None)
-            self._tell(self._board.launched(attempt.job_id, attempt.number, attempt.started_s))
+            number, since_s = attempt.number, attempt.started_s
+            self._tell(self._board.launched(attempt.job_id, number, since_s, "followed again"))
 
     # Follow
 

@@ -210,7 +210,7 @@ def test_cancel_asks_the_process_that_drives(project: Path, lab: Lab):
 
 def test_logs_follow_a_job_to_its_end(project: Path, lab: Lab):
     child = begin(project, lab, "--on", "tiny", "--entry", "mini", STAND_IN="crash")
-    hear(project, "launched")
+    hear(project, "submitted as ")
     deadline = time.monotonic() + 30
     while (done := on(project, lab, "logs", "last", "mini", "-f")).returncode == 2:
         assert time.monotonic() < deadline, done.stderr

@@ -162,7 +162,8 @@ def test_a_requeued_job_does_not_run_again(lab: Lab, tmp_path: Path) -> None:
     before, told = result(tmp_path), events(tmp_path)
     assert before.status == "cancelled"
     lab.run(f"scontrol update job {job_id} StartTime=now")
-    assert lab.await_job(job_id, "FAILED")["ExitCode"] == f"{claim.TAKEN}:0"
+    ended = lab.await_job(job_id, "FAILED")
+    assert ended["ExitCode"] == f"{claim.TAKEN}:0", (ended, (tmp_path / "infx.log").read_text())
     assert (read_result(tmp_path), events(tmp_path)) == (before, told)
     said = f"infx: nothing was run: job {job_id} (process "
     assert said in (tmp_path / "infx.log").read_text()

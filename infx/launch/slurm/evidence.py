@@ -23,7 +23,7 @@ from infx.launch.slurm.verdict import Sight, alive
 from infx.launch.transport import Transport
 from infx.store import writing
 
-__all__ = ["Evidence"]
+__all__ = ["Files", "has_result", "result", "run_dir_of", "sight"]
 
 GROWING = (EVENTS, "infx.log", "server.log")
 SMALL = (EVENTS, RESULT, claim.FILE)
@@ -31,7 +31,7 @@ SMALL = (EVENTS, RESULT, claim.FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Files:
     """Files of attempts on both sides. ``folder`` is the site's ("": folders are shared).
 
     Paths there: ``folder``/runs/RUN, with the same names below as here.

@@ -20,7 +20,7 @@ from infx.launch.slurm import evidence, facts, submission
 from infx.launch.slurm.backlog import Backlog
 from infx.launch.slurm.batch import Batch, Shape, job_shape
 from infx.launch.slurm.cancel import Cancels
-from infx.launch.slurm.evidence import Evidence, run_dir_of
+from infx.launch.slurm.evidence import Files, run_dir_of
 from infx.launch.slurm.queue import Row
 from infx.launch.slurm.script import Places, render
 from infx.launch.slurm.states import UNTOLD
@@ -57,7 +57,7 @@ class SlurmExecutor:
         self.name, self._cluster, self._site = cluster.name, cluster, cluster.slurm
         self.policy = Policy(retries=cluster.slurm.retries)
         self._transport, self._python = transport, python
-        self._files = Evidence(transport, cluster.slurm.folder)
+        self._files = Files(transport, cluster.slurm.folder)
         self._backlog = Backlog(cluster, cluster.slurm)
         self._pace, self._patience_s = pace or Pace(), patience_s
         self._facts: facts.Facts | None = None

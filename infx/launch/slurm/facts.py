@@ -42,10 +42,14 @@ class Facts:
         wanted = (p for p in self.partitions if (p.name == name if name else p.default))
         return next(wanted, None)
 
+    def serving(self, site: SlurmSite | None) -> set[str]:
+        """Return the partitions that exist of those that a site names (``a,b``)."""
+        named = [self.partition(name) for name in (site.partition if site else "").split(",")]
+        return {partition.name for partition in named if partition}
+
     def leaves_any(self, site: SlurmSite, excluded: Collection[str]) -> bool:
         """Return True when the site's partitions have a node that is not among ``excluded``."""
-        names = [self.partition(name) for name in site.partition.split(",")]
-        within = {partition.name for partition in names if partition}
+        within = self.serving(site)
         return any(n.name not in excluded for n in self.nodes if n.partition in within)
 
 
@@ -85,9 +89,8 @@ def check_size(facts: Facts, cluster: Cluster, script_bytes: int) -> None:
 def passes(facts: Facts, cluster: Cluster, sentence: str) -> bool:
     """Return True for a refusal of ``sbatch --test-only`` that may pass: it looks at the nodes as
     they are now, and calls what drained ones could run not available. sbatch itself takes it."""
-    partition = facts.partition(cluster.slurm.partition if cluster.slurm else "")
-    names = {"", partition.name if partition else ""}
-    absent = any(not node.usable for node in facts.nodes if node.partition in names)
+    within = facts.serving(cluster.slurm)
+    absent = any(not node.usable for node in facts.nodes if node.partition in within)
     return absent and "Requested node configuration is not available" in sentence
 
 
@@ -111,7 +114,7 @@ def _faults(facts: Facts, cluster: Cluster, shapes: Sequence[Shape]) -> Iterator
             f"partition {named} allows {allowed:g} min"
         )
     gpus = max(shape.gpus for shape in shapes)
-    within = {p.name for p in partitions}
+    within = facts.serving(cluster.slurm)
     have = max((n.gpus for n in facts.nodes if n.partition in within), default=0)
     if gpus > have:
         yield f"a job asks for {gpus} GPUs; the largest node of {named} has {have}"

@@ -8,7 +8,6 @@ rules: quotes are the shell's, a backslash escapes even between quotes and switc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from shlex import quote
@@ -42,18 +41,16 @@ class Places:
     python: str
 
 
-def render(
-    batch: Batch, cluster: Cluster, places: Places, *, today: str, exclude: Sequence[str] = ()
-) -> str:
+def render(batch: Batch, cluster: Cluster, places: Places, *, today: str) -> str:
     """Return the script of ``batch``.
 
-    Nodes left out: those of the cluster file on the day ``today`` (YYYY-MM-DD), of the batch's
-    shape, and ``exclude``. Raises UsageError ``bad-option`` for a folder that Slurm cannot take.
+    Nodes left out: those of the cluster file on the day ``today`` (YYYY-MM-DD), and of the batch's
+    shape. Raises UsageError ``bad-option`` for a folder that Slurm cannot take.
     """
     site = cluster.slurm
     assert site is not None  # the reader of the file sees to it
     _check(places)
-    excluded = dict.fromkeys([*site.excluded(today), *batch.shape.exclude, *exclude])
+    excluded = dict.fromkeys([*site.excluded(today), *batch.shape.exclude])
     return _template().render(
         batch=batch,
         site=site,

@@ -187,7 +187,9 @@ def _cancelled(name: str, by: str, reason: str) -> Ending:
         return Ending("never-scheduled", sentence)
     if name == "REVOKED":
         return Ending("cancelled-outside", "another cluster of the federation took the job")
-    return Ending("cancelled-outside", f"cancelled by user {by}" if by else "cancelled")
+    return Ending(
+        "cancelled-outside", f"cancelled by user {by}" if by else "cancelled outside infx"
+    )
 
 
 def _failed(reason: str, exit_code: tuple[int, int] | None) -> Ending:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-__all__ = ["duration_s", "format_duration", "moment"]
+__all__ = ["duration_s", "moment"]
 
 _DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?:\.\d+)?")
 
@@ -25,15 +25,6 @@ def duration_s(text: str) -> int | None:
     if len(parts) == 3:
         return (parts[0] * 60 + parts[1]) * 60 + parts[2]
     return parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
-
-
-def format_duration(seconds: int) -> str:
-    """Return what ``sbatch --time`` and Slurm's own tables write: ``1-02:03:04``."""
-    minutes, second = divmod(seconds, 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
-    clock = f"{hour:02}:{minute:02}:{second:02}"
-    return f"{days}-{clock}" if days else clock
 
 
 def moment(text: str) -> float | None:

@@ -20,7 +20,7 @@ MaxArraySize            = {largest}
 SLURM_VERSION           = 22.05.8
 """
 PARTITION = "PartitionName=main Default=YES MaxTime=02:00:00 Nodes=node[1-4] State=UP"
-NODES = "node1|main|idle|64|512000|gpu:8\n"
+NODES = "node1|main|idle|gpu:8\n"
 
 Said = str | Answer | InfraError | Callable[[str], "Said"]
 

@@ -32,10 +32,10 @@ def ten_kills(lab: Lab, folder: Path) -> None:
     jobs = [job(n, points=1, limit_s=60 + n, seconds=1.0) for n in range(24)]  # 24 submits
     with driven(lab, folder / "r", *jobs, submit_limit=3) as sweep:
         for number in range(KILLS):
-            seen = sweep.said.count(": launched, ")
+            seen = sweep.said.count(": submitted as ")
             sweep.start()
             if number % 2 == 0:  # else at any moment from its start on
-                sweep.hear(": launched, ", times=seen + 1)
+                sweep.hear(": submitted as ", times=seen + 1)
             time.sleep(dice.uniform(0, 1.5))
             sweep.kill()
         assert sweep.process

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infx.launch.slurm.site_text import (
-    gpu_types,
     gpus,
     parse_config,
     parse_nodes,
@@ -38,22 +37,20 @@ PARTITIONS = (
     "PartitionName=own AllowQos=a,b DenyAccounts=z MaxTime=02:00:00 State=UP\n"
 )
 NODES = """\
-node1|gpu|idle|64|512000|gpu:h200:8
-node1|low|idle|64|512000|gpu:h200:8
-node2|gpu|mixed|64|512000|gpu:h200:8
-node3|gpu|down*|64|512000|gpu:h200:8
-node4|gpu|draining|64|512000|(null)
-node4|low|idle*|64+|512000+|(null)
+node1|gpu|idle|gpu:h200:8
+node1|low|idle|gpu:h200:8
+node2|gpu|mixed|gpu:h200:8
+node3|gpu|down*|gpu:h200:8
+node4|gpu|draining|(null)
+node4|low|idle*|(null)
 slurm_load_node: nonsense
 """
 
 
 def test_the_settings_of_a_cluster() -> None:
     told = parse_config(CONFIG)
-    assert (told.cluster, told.version, told.accounting) == ("lab", "22.05.8", True)
-    assert (told.max_array_size, told.max_job_count) == (10001, 20000)
-    assert (told.min_job_age_s, told.kill_wait_s) == (200, 5)
-    assert told.max_script_bytes == 65536
+    assert told.accounting
+    assert (told.max_array_size, told.max_script_bytes) == (10001, 65536)
 
 
 def test_what_it_does_not_tell_is_slurms_default() -> None:
@@ -65,14 +62,9 @@ def test_what_it_does_not_tell_is_slurms_default() -> None:
 
 def test_partitions() -> None:
     gpu, low, own = parse_partitions(PARTITIONS)
-    assert (gpu.name, gpu.default, gpu.state, gpu.nodes) == ("gpu", True, "UP", "node[1-4]")
-    assert (gpu.max_time_s, gpu.default_time_s, gpu.max_nodes) == (86400, 600, None)
-    assert gpu.allow_accounts is None
-    assert gpu.allow_qos is None
-    assert (low.default, low.state, low.nodes, low.max_nodes) == (False, "INACTIVE", "", 2)
-    assert (low.max_time_s, low.default_time_s) == (None, None)
-    assert low.allow_accounts == ("bench", "root")
-    assert (own.allow_qos, own.deny_accounts) == (("a", "b"), ("z",))
+    assert (gpu.name, gpu.default, gpu.max_time_s) == ("gpu", True, 86400)
+    assert (low.name, low.default, low.max_time_s) == ("low", False, None)
+    assert (own.name, own.default, own.max_time_s) == ("own", False, 7200)
 
 
 def test_nodes() -> None:
@@ -80,28 +72,27 @@ def test_nodes() -> None:
     assert [(n.name, n.partition) for n in nodes][:2] == [("node1", "gpu"), ("node1", "low")]
     assert [n.usable for n in nodes] == [True, True, True, False, False, False]
     assert [n.state for n in nodes][3:] == ["down", "draining", "idle"]
-    assert (nodes[0].cpus, nodes[0].memory_mb, nodes[0].gpus) == (64, 512000, 8)
-    assert (nodes[5].cpus, nodes[5].gpus, nodes[5].gpu_types) == (64, 0, ())
+    assert [n.gpus for n in nodes] == [8, 8, 8, 8, 0, 0]
 
 
 @pytest.mark.parametrize(
-    ("gres", "count", "types"),
+    ("gres", "count"),
     [
-        ("gpu:8", 8, ()),
-        ("gpu:h200:8", 8, ("h200",)),
-        ("gpu:h200:8(S:0-1)", 8, ("h200",)),
-        ("gpu:8(S:0,2),shard:32", 8, ()),
-        ("gpu:a:4,gpu:b:4", 8, ("a", "b")),
-        ("gpu:a100:2(S:0),nvme:1,gpu:a100_3g.20gb:4(S:1)", 6, ("a100", "a100_3g.20gb")),
-        ("gpu", 1, ()),
-        ("gpu:h200", 1, ("h200",)),
-        ("mps:100,gpux:3", 0, ()),
-        ("(null)", 0, ()),
-        ("", 0, ()),
+        ("gpu:8", 8),
+        ("gpu:h200:8", 8),
+        ("gpu:h200:8(S:0-1)", 8),
+        ("gpu:8(S:0,2),shard:32", 8),
+        ("gpu:a:4,gpu:b:4", 8),
+        ("gpu:a100:2(S:0),nvme:1,gpu:a100_3g.20gb:4(S:1)", 6),
+        ("gpu", 1),
+        ("gpu:h200", 1),
+        ("mps:100,gpux:3", 0),
+        ("(null)", 0),
+        ("", 0),
     ],
 )
-def test_accelerators_of_a_gres(gres: str, count: int, types: tuple[str, ...]) -> None:
-    assert (gpus(gres), gpu_types(gres)) == (count, types)
+def test_accelerators_of_a_gres(gres: str, count: int) -> None:
+    assert gpus(gres) == count
 
 
 @settings(max_examples=50)

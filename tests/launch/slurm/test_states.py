@@ -86,7 +86,7 @@ def test_no_text_but_a_terminal_state_is_an_end(text: str) -> None:
         ("TIMEOUT", "TimeLimit", None, None, "time-limit", "time limit"),
         ("DEADLINE", "None", (1, 0), (0, 0), "time-limit", "deadline"),
         ("CANCELLED by 0", "None", (0, 0), (0, 0), "cancelled-outside", "by user 0"),
-        ("CANCELLED", "None", (0, 15), (0, 0), "cancelled-outside", "cancelled"),
+        ("CANCELLED", "None", (0, 15), (0, 0), "cancelled-outside", "cancelled outside infx"),
         ("CANCELLED", "DependencyNeverSatisfied", (0, 0), None, "never-scheduled", "depends on"),
         # from the documentation
         ("OUT_OF_MEMORY", "OutOfMemory", (0, 125), (0, 125), "out-of-memory", "memory"),
