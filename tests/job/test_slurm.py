@@ -60,10 +60,15 @@ def _compiled(plugin: Path) -> bool:
 def pyxis(lab: Lab) -> Lab:
     """The lab, where steps can be asked for in containers."""
     if not (lab.conf.parent / "plugstack.conf").exists():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            "no gcc or no slurm/spank.h: apt-get install gcc libslurm-dev"
-        )
+        lacks_the_plugin()
     return lab
+
+
+def lacks_the_plugin() -> None:
+    """Skip, or fail in CI, where the plugin that plays pyxis cannot be compiled."""
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+        "no gcc or no slurm/spank.h: apt-get install gcc libslurm-dev"
+    )
 
 
 def submit(lab: Lab, folder: Path, *options: str) -> str:
@@ -118,7 +123,7 @@ def test_a_server_in_a_container(fault: str, goodbye: bool, pyxis: Lab, tmp_path
 @pytest.mark.parametrize("inside", [False, True])
 def test_scancel_while_measuring(inside: bool, lab: Lab, tmp_path: Path) -> None:
     if inside and not (lab.conf.parent / "plugstack.conf").exists():
-        pytest.skip("no gcc or no slurm/spank.h: apt-get install gcc libslurm-dev")
+        lacks_the_plugin()
     slow = arm(image="owner/engine:1", options={"fault": "slow"})
     points = [point(slow, conc=conc, requests=400) for conc in (1, 2)]
     write_job(tmp_path, *points, site=CONTAINED if inside else Site())

@@ -133,6 +133,10 @@ class _Work:
         found: Survey,
         began: float,
     ) -> Prepared:
+        """Make the bundle ``name``, bring, install and check what is missing of it; return it.
+
+        ``found`` is what was there at ``began`` (monotonic seconds). Raises InfraError.
+        """
         bundle = make_bundle(own, self.extras, target, self.cache, self.say)
         pushed = () if name in found.intact else self._push(bundle, found)
         installed = name not in found.installed

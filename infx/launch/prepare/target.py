@@ -38,6 +38,11 @@ def ids(own: OwnWheel, extras: Sequence[str]) -> Mapping[Target, str]:
 
 
 def surveyed(transport: Transport, site: SlurmSite, python: str, ids: Sequence[str]) -> Survey:
+    """Return what is in the site's folder and which interpreters its login node has.
+
+    ``python`` ("3.12", or "" for any that infx runs with) is looked for, and the bundles ``ids``.
+    Raises UsageError ``bad-option``, InfraError ``folder-unwritable`` and what transports raise.
+    """
     if python and python not in PYTHONS:
         hint = f"infx runs with {', '.join(PYTHONS)}"
         raise UsageError("bad-option", f"--python {python}: no such version", hint=hint)
