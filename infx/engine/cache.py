@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from infx.engine.config import ModelConfig
+    from infx.engine.shapes import ModelConfig
 
 __all__ = ["KvCache", "PagePool", "chain", "page_bytes"]
 

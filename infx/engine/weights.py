@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from infx.engine.config import ModelConfig
+from infx.engine.shapes import ModelConfig
 
 __all__ = ["draft_weights", "target_weights"]
 

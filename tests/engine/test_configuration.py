@@ -11,8 +11,9 @@ from infx.domain.errors import UsageError
 from infx.engine.__main__ import main
 from infx.engine.arguments import parse
 from infx.engine.cache import PagePool, chain
-from infx.engine.config import EngineConfig, m3
+from infx.engine.config import EngineConfig
 from infx.engine.metrics import Histogram, Metrics, render
+from infx.engine.shapes import m3
 
 EAGLE = ["--speculative-method", "eagle3", "--num-speculative-tokens", "3"]
 

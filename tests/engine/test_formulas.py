@@ -9,11 +9,11 @@ import torch
 
 from infx.engine.batch import Span, make_batch
 from infx.engine.cache import KvCache
-from infx.engine.config import mini
 from infx.engine.model.attention import choose_blocks
 from infx.engine.model.experts import mix, route
 from infx.engine.model.layers import Rotary, gemma_norm, rotate, swiglu_oai
 from infx.engine.model.reference import ReferenceModel
+from infx.engine.shapes import mini
 from infx.engine.weights import target_weights
 from tests.engine.driving_engine import prompt
 

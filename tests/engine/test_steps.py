@@ -11,11 +11,11 @@ import torch
 from infx.domain.acceptance import Acceptance, uniform
 from infx.engine.batch import PAD, Span, make_batch
 from infx.engine.cache import KvCache
-from infx.engine.config import mini
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.request import SamplingParams
 from infx.engine.runner import padded_width
 from infx.engine.sampling import sample
+from infx.engine.shapes import mini
 from infx.engine.weights import target_weights
 from tests.engine.driving_engine import GREEDY, Dice, Driven, outputs, prompt, small
 

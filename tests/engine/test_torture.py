@@ -13,9 +13,10 @@ from infx.domain.acceptance import Acceptance
 from infx.engine import config as shapes
 from infx.engine.batch import Span, make_batch
 from infx.engine.cache import KvCache
-from infx.engine.config import EngineConfig, mini
+from infx.engine.config import EngineConfig
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.request import Request, SamplingParams
+from infx.engine.shapes import mini
 from infx.engine.weights import target_weights
 from tests.engine.driving_engine import Driven, prompt
 

@@ -10,9 +10,9 @@ import torch
 
 from infx.engine.batch import Span, make_batch
 from infx.engine.cache import KvCache
-from infx.engine.config import ModelConfig, mini
 from infx.engine.model import reference
 from infx.engine.model.reference import ReferenceModel
+from infx.engine.shapes import ModelConfig, mini
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from infx.engine.batch import Batch, Group
 from infx.engine.cache import KvCache
-from infx.engine.config import ModelConfig
 from infx.engine.model.attention import (
     block_scores,
     choose_blocks,
@@ -23,6 +22,7 @@ from infx.engine.model.attention import (
 )
 from infx.engine.model.experts import mix, route
 from infx.engine.model.layers import Rotary, Turn, gemma_norm, rotate, swiglu_oai
+from infx.engine.shapes import ModelConfig
 
 __all__ = ["ReferenceModel"]
 

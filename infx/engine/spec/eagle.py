@@ -16,9 +16,9 @@ from torch.nn.functional import silu
 
 from infx.engine.batch import Batch
 from infx.engine.cache import KvCache
-from infx.engine.config import ModelConfig
 from infx.engine.model.attention import full_attention
 from infx.engine.model.layers import Rotary, gemma_norm, rotate
+from infx.engine.shapes import ModelConfig
 
 __all__ = ["EagleDraft"]
 
