@@ -28,7 +28,9 @@ class Acceptance:
     """What a server is told about acceptance.
 
     ``real`` compares draft and target; ``synthetic`` follows ``law`` at mean ``length`` (tokens a
-    step). ``golden``, ``thinking`` and ``k`` say which measured curve the length was read from.
+    step); under from-curve, ``curve[i]`` is the probability that draft i+1 is accepted, and they
+    sum to length - 1. ``golden``, ``thinking`` and ``k`` say which measured curve the length was
+    read from.
     """
 
     mode: Literal["real", "synthetic"] = "real"
@@ -37,6 +39,7 @@ class Acceptance:
     golden: str = ""
     thinking: str = ""
     k: int = 0
+    curve: tuple[float, ...] = ()
 
 
 def distribution(law: Law, length: float, k: int, curve: Sequence[float] = ()) -> list[float]:

@@ -11,9 +11,10 @@ from typing import Literal
 
 __all__ = ["CODES", "Code", "Family"]
 
-Family = Literal[
-    "config", "plan", "usage", "infra", "failed", "invalid", "skipped", "remark", "engine"
-]
+Family = (
+    Literal["config", "plan", "usage", "infra", "failed"]
+    | Literal["invalid", "skipped", "remark", "golden", "engine"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,25 +326,63 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         ),
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },
+    # An acceptance length that cannot be measured, or does not hold.
+    "golden": {
+        "thinking-unsupported": (
+            "the model's chat template has no such thinking mode",
+            "measure the modes that it has: --thinking on, or off",
+        ),
+        "no-speculation": (
+            "the server makes no drafts, so there is no acceptance to measure",
+            "start it with a speculation method and K >= 1, or name one with --method",
+        ),
+        "too-many-drafts": ("K is over what the method serves", "ask a smaller range with --k"),
+        "k-differs": ("the running server's K or method is not the asked one", "ask for its own"),
+        "counters-missing": (
+            "the engine does not tell its accepted drafts and verify steps",
+            "use an engine whose counters infx reads (infx)",
+        ),
+        "server-busy": ("requests of others run on the server", "measure on one nobody else uses"),
+        "request-failed": ("a request of the measurement failed", "read the server's words"),
+        "golden-settings": (
+            "the golden file was measured with other settings, or by something else",
+            "name another file with -o, or measure it all anew with --fresh",
+        ),
+        "golden-differs": ("an acceptance length does not hold any more", "collect it anew"),
+    },
     # The engine's refusals (infx's own engine).
     "engine": {
         "mono-not-built": ("this build of the engine has no mono kernels", "set mono: off"),
-        "unsupported-model": ("a model that this build of the engine cannot serve", "use mini"),
-        "unsupported-weights": ("weights that this build cannot load", "use random:SEED"),
-        "unsupported-tp": ("this build of the engine serves tp 1 only", "set tp: 1"),
+        "unsupported-model": ("a model that the engine does not know", "use one that is listed"),
+        "unsupported-weights": ("neither random:SEED, shipped nor a folder", "correct the path"),
+        "bad-checkpoint": ("missing or wrong files or tensors of a checkpoint", "restore them"),
+        "unserved-config": ("a shape that the layers cannot compute", "correct the named fields"),
+        "unsupported-tp": (
+            "a number of ranks that the engine does not serve, or the model's shape does not fit",
+            "set tp to 1, 2 or 4",
+        ),
+        "rank-died": (
+            "a tensor-parallel rank of the engine ended, hangs or did not start",
+            "read the server log, then start the server again",
+        ),
         "unsupported-dtype": ("a cache or weight type that this build lacks", "use fp32"),
         "unsupported-method": ("a speculation method that this build lacks", "use eagle3"),
+        "unsupported-verify": ("a way of verifying drafts that this build lacks", "use fixed"),
         "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
         "option-conflict": ("two settings of one thing that differ", "set one of them"),
         "unsupported-field": ("a known request field that the engine does not serve", "remove it"),
         "bad-request": ("a request field with an impossible value", "correct the field"),
+        "synthetic-acceptance": (
+            "an evaluation asked of a server whose text an acceptance law decides",
+            "evaluate on a server without --synthetic-acceptance-length",
+        ),
         "unknown-model": ("a request for a model id that is not served", "see /v1/models"),
         "loading": ("the engine is not ready yet", "wait for /health to answer 200"),
         "engine-failed": ("a step of the engine failed", "read the server log"),
         "context-length-exceeded": ("prompt and output are over the context", "shorten them"),
         "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),
         "draining": ("the engine is shutting down", "use another server"),
-        "too-little-memory": ("the cache does not fit", "lower num-blocks"),
+        "too-little-memory": ("weights and cache do not fit", "lower num-blocks"),
     },
 }
 

@@ -35,7 +35,8 @@ class Model:
     """The weights under test.
 
     ``name`` is the served model id; ``prefix`` the family that bars are keyed by; ``weights`` says
-    where they come from (``package:<module>/<file>``, ``random:<seed>``, ``hf:<repo>`` or a path);
+    where they come from (``package:<module>/<file>``, ``random:<seed>``, ``hf:<repo>``, ``shipped``
+    with the engine, or a path), ``revision`` what they are;
     ``tokenizer`` likewise (``gguf``, ``engine``, a folder or a hub id). ``heads`` and ``kv_heads``
     are 0 when unknown.
     """
@@ -145,13 +146,14 @@ class Arm:
         """Return the allow-listed content: no ports, paths, recipe names, job ids or limits."""
         model, acceptance = self.model, self.acceptance
         weights = model.revision or model.weights
+        law = [acceptance.mode, acceptance.length, acceptance.law, acceptance.k]
         return {
             "framework": self.framework,
             "image": self.image_digest or self.image,
             "model": [model.name, model.precision, weights, model.tokenizer],
             "hardware": self.hardware,
             "axes": {name: getattr(self.axes, name) for name in SERVER_AXES},
-            "acceptance": [acceptance.mode, acceptance.length, acceptance.law, acceptance.k],
+            "acceptance": [*law, *acceptance.curve],
             "method": self.method,
             "options": self.options,
             "env": self.env,

@@ -11,16 +11,27 @@ from dataclasses import dataclass, field
 
 from infx.domain.acceptance import Acceptance, distribution
 from infx.domain.errors import UsageError
-from infx.engine.shapes import MODELS, MOST_DRAFTS, ModelConfig
+from infx.engine.cache import KINDS, Kinds
+from infx.engine.ranks.division import undivided
+from infx.engine.refusal import RefusalError
+from infx.engine.shapes import DSPARK_LAYERS, MOST_DRAFTS, ROUTER_DTYPES, ModelConfig
+from infx.engine.tokenizer import ChatTokenizer
+from infx.engine.weights import shape_of_source
 
 __all__ = ["EngineConfig", "RefusalError"]
+
+MXFP4_GROUP = 32  # numbers that share a scale
+# What experts and projections are rounded to; the rest of the weights is float32.
+EXPERT_DTYPES = ("fp32", "mxfp4")
+PROJECTION_DTYPES = ("fp32", "fp8")
 
 # Torch starts as many as it is told, until the process can start none for anything else.
 MOST_THREADS = 256
 
-
-class RefusalError(UsageError):
-    """The engine cannot serve what it was asked to; its code is of the engine family."""
+# Speculative methods, and the cache layers of each one's draft.
+DRAFT_LAYERS = {"none": 0, "eagle3": 1, "dspark": DSPARK_LAYERS}
+# DSpark's block is the known token and at most this many masks, as it was trained.
+MOST_MASKS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +46,14 @@ class EngineConfig:
     weights: str = "random:0"
     served_model_name: str = ""
     dtype: str = "float32"
+    router_dtype: str = "fp32"
+    expert_dtype: str = "fp32"
+    projection_dtype: str = "fp32"
     kv_cache_dtype: str = "fp32"
     index_cache_dtype: str = "fp32"
     mono: str = "off"
     tp: int = 1
+    rank_limit_s: int = 30
     max_num_seqs: int = 8
     max_num_batched_tokens: int = 512
     max_model_len: int = 0
@@ -50,25 +65,25 @@ class EngineConfig:
     k: int = 0
     acceptance: Acceptance = field(default_factory=Acceptance)
     acceptance_seed: int = 0
+    dspark_verify: str = "fixed"
     queue_limit: int = 256
     threads: int = 0
+    null_rate: float = 0.0
     nonce: str = ""
 
     def __post_init__(self) -> None:
         _refuse_unserved(self)
+        _check_ranks(self)
         _check_numbers(self)
         _check_capacity(self)
         _check_speculation(self)
 
     @property
     def shape(self) -> ModelConfig:
-        """The shape of the served model."""
-        return MODELS[self.model]()
-
-    @property
-    def weights_seed(self) -> int:
-        """The seed of ``random:SEED``."""
-        return int(self.weights.removeprefix("random:"))
+        """The shape of the served model; the null model has mini's context and pages."""
+        if self.model == "null":
+            return shape_of_source("mini", "random:0")
+        return shape_of_source(self.model, self.weights, self.router_dtype)
 
     @property
     def context(self) -> int:
@@ -76,6 +91,22 @@ class EngineConfig:
         if self.max_model_len or not self.num_blocks:
             return self.max_model_len or self.shape.max_positions
         return min(self.shape.max_positions, self.num_blocks * self.block_size - self.slack)
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """Layers of the target whose output the draft sees."""
+        shape = self.shape
+        return shape.block_layers if self.method == "dspark" else shape.aux_layers
+
+    @property
+    def draft_layers(self) -> int:
+        """Layers that the draft keeps in the cache, after the target's."""
+        return DRAFT_LAYERS[self.method]
+
+    @property
+    def cache_kinds(self) -> Kinds:
+        """What the cache keeps keys, values and index keys as; ``auto`` is fp32."""
+        return Kinds.asked(self.kv_cache_dtype, self.index_cache_dtype)
 
     @property
     def rows_per_request(self) -> int:
@@ -100,38 +131,80 @@ class EngineConfig:
 
 def _refuse_unserved(config: EngineConfig) -> None:
     checks = {
-        "unsupported-model": (config.model == "mini", f"--model {config.model}: only mini"),
-        "unsupported-weights": (
-            _is_random(config.weights),
-            f"--weights {config.weights[:60]}: only random:SEED, a number of at most 18 digits",
-        ),
         "mono-not-built": (
             config.mono == "off",
             f"--mono {config.mono}: this build has no mono kernels; use --mono off",
         ),
-        "unsupported-tp": (config.tp == 1, f"--tensor-parallel-size {config.tp}: only 1"),
         "unsupported-dtype": (
             config.dtype == "float32"
-            and {config.kv_cache_dtype, config.index_cache_dtype} <= {"auto", "fp32"},
+            and {config.cache_kinds.kv, config.cache_kinds.index} <= set(KINDS),
             f"--dtype {config.dtype}, --kv-cache-dtype {config.kv_cache_dtype}, --index-cache-dtype"
-            f" {config.index_cache_dtype}: only float32 weights and fp32 caches",
+            f" {config.index_cache_dtype}: only float32 weights, and caches of auto,"
+            f" {', '.join(KINDS)}",
         ),
         "unsupported-method": (
-            config.method in ("none", "eagle3"),
-            f"--speculative-method {config.method}: only none and eagle3",
+            config.method in DRAFT_LAYERS,
+            f"--speculative-method {config.method}: only {', '.join(DRAFT_LAYERS)}",
+        ),
+        "unsupported-verify": (
+            config.dspark_verify == "fixed",
+            f"--dspark-verify {config.dspark_verify}: every step verifies all K drafts here; use"
+            " fixed",
         ),
     }
     for code, (served, sentence) in checks.items():
         if not served:
             raise RefusalError(code, sentence)
+    _check_types(config)
+    tokens = ChatTokenizer().size
+    if config.shape.vocab_size < tokens:
+        raise RefusalError(
+            "unserved-config",
+            f"vocab_size {config.shape.vocab_size} of {config.weights}: expected at least the"
+            f" tokenizer's {tokens}",
+        )
 
 
-def _is_random(weights: str) -> bool:
-    kind, _, seed = weights.partition(":")
-    return kind == "random" and seed.isdecimal() and len(seed) <= 18
+def _check_types(config: EngineConfig) -> None:
+    served = {
+        "router-dtype": (config.router_dtype, ROUTER_DTYPES),
+        "expert-dtype": (config.expert_dtype, EXPERT_DTYPES),
+        "projection-dtype": (config.projection_dtype, PROJECTION_DTYPES),
+    }
+    for name, (value, values) in served.items():
+        if value not in values:
+            raise RefusalError(
+                "unsupported-dtype", f"--{name} {value[:40]}: expected {' or '.join(values)}"
+            )
+    dim = config.shape.head_dim
+    if "mxfp4" in (config.cache_kinds.kv, config.cache_kinds.index) and dim % MXFP4_GROUP:
+        raise RefusalError(
+            "unsupported-dtype",
+            f"mxfp4 caches keep groups of {MXFP4_GROUP} and {config.model} has heads of {dim}; use"
+            " another type",
+        )
+    if config.projection_dtype == "fp8" and config.tp > 1:
+        raise RefusalError(
+            "unsupported-dtype",
+            f"--projection-dtype fp8 with --tensor-parallel-size {config.tp}: a rank sees a part of"
+            " each row, so its scale would be another; use fp32 or one rank",
+        )
+
+
+def _check_ranks(config: EngineConfig) -> None:
+    misfit = undivided(config.shape, config.tp)
+    if config.model == "null" and config.tp > 1:
+        misfit = "the null model has one rank"
+    if misfit:
+        raise RefusalError("unsupported-tp", f"--tensor-parallel-size {config.tp}: {misfit}")
 
 
 def _check_numbers(config: EngineConfig) -> None:
+    most = MOST_MASKS if config.method == "dspark" else MOST_DRAFTS
+    _require(
+        config.k <= most,
+        f"--num-speculative-tokens {config.k}: {config.method} drafts at most {most}",
+    )
     at_least = {
         "max-num-seqs": (config.max_num_seqs, 1),
         "max-num-batched-tokens": (config.max_num_batched_tokens, 1),
@@ -139,6 +212,8 @@ def _check_numbers(config: EngineConfig) -> None:
         "max-model-len": (config.context, 2),
         "queue-limit": (config.queue_limit, 1),
         "threads": (config.threads, 0),
+        "rank-limit-s": (config.rank_limit_s, 1),
+        "null-rate": (config.null_rate, 0),
         "num-speculative-tokens": (config.k, 0),
         "acceptance-seed": (config.acceptance_seed, 0),
         "capture-sizes": (min(config.capture_sizes, default=1), 1),
@@ -182,9 +257,10 @@ def _check_capacity(config: EngineConfig) -> None:
 def _check_speculation(config: EngineConfig) -> None:
     drafts = config.method != "none"
     _require(
-        config.k <= MOST_DRAFTS,
-        f"--num-speculative-tokens {config.k}: expected at most {MOST_DRAFTS}",
+        config.model == "null" or not config.null_rate,
+        f"--null-rate {config.null_rate}: only --model null has it",
     )
+    _require(config.model != "null" or not drafts, "--model null makes no drafts")
     _require(
         drafts == (config.k > 0),
         f"--speculative-method {config.method} with --num-speculative-tokens {config.k}: expected"
@@ -193,11 +269,12 @@ def _check_speculation(config: EngineConfig) -> None:
     acceptance = config.acceptance
     if acceptance.mode == "real":
         return
-    _require(drafts, "--synthetic-acceptance-length needs a speculative method")
+    flag = "--acceptance-curve" if acceptance.curve else "--synthetic-acceptance-length"
+    _require(drafts, f"{flag} needs a speculative method")
     try:
-        distribution(acceptance.law, acceptance.length or 0.0, config.k)
+        distribution(acceptance.law, acceptance.length or 0.0, config.k, acceptance.curve)
     except ValueError as error:
-        raise UsageError("bad-option", f"--synthetic-acceptance-length: {error}") from error
+        raise UsageError("bad-option", f"{flag}: {error}") from error
 
 
 def _require(holds: bool, sentence: str) -> None:

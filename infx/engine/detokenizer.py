@@ -28,6 +28,8 @@ class TextStream:
         With ``may_stop`` false the text is let through unsearched (min_tokens).
         """
         text = self._decoder.decode(self._token_bytes[token])
+        if not self._stop:
+            return text
         return self._release(text) if may_stop else self._let_through(text)
 
     def finish(self) -> str:

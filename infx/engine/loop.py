@@ -11,12 +11,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from infx.domain.errors import InfxError
-from infx.engine.config import EngineConfig, RefusalError
+from infx.engine.config import EngineConfig
 from infx.engine.detokenizer import TextStream
+from infx.engine.memory import refuse_too_large
 from infx.engine.metrics import Metrics
+from infx.engine.null import NULL, NullRunner
 from infx.engine.request import Emission, Request, SamplingParams
 from infx.engine.scheduler import Result, Scheduler, Step
 from infx.engine.tokenizer import ChatTokenizer
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from infx.engine.runner import Runner
 
 __all__ = ["Engine", "RequestRefusedError"]
+
+# A rank that dies while nothing is computed is noticed within this time.
+IDLE_CHECK_S = 1.0
 
 
 class RequestRefusedError(InfxError):
@@ -35,14 +41,17 @@ class Engine:
     """The engine behind the server: `submit`, `abort`, and the figures in `metrics`.
 
     ``state`` goes loading → ready → draining; ``failed`` holds the error when loading or a step
-    failed, after which nothing more is served. Raises RefusalError when the cache does not fit.
+    failed, after which nothing more is served. ``pids`` are the processes that compute, rank by
+    rank, once loaded. Raises RefusalError when the cache does not fit.
     """
 
     def __init__(self, config: EngineConfig, on_change: Callable[[], None] = lambda: None) -> None:
-        _refuse_too_large(config)
+        if config.model != NULL:
+            refuse_too_large(config)
         self.config, self.metrics, self.tokenizer = config, Metrics(), ChatTokenizer()
         self.state, self.failed = "loading", None  # type: str, BaseException | None
         self._scheduler = Scheduler(config)
+        self.pids: tuple[int, ...] = ()
         self._arrivals = 0
         self._on_change = on_change
         self._stopping = False
@@ -75,8 +84,10 @@ class Engine:
     ) -> list[Request]:
         """Queue one request a prompt, all or none; ``deliver(index, emission)`` from the thread.
 
-        Raises RequestRefusedError: ``queue-full``, ``draining``, ``loading``, ``engine-failed``.
+        Raises RequestRefusedError: ``queue-full``, ``draining``, ``loading``, ``engine-failed``,
+        ``context-length-exceeded``.
         """
+        self._refuse_too_long(max(map(len, prompts), default=0), params.max_tokens)
         with self._wake:
             self._refuse_now(len(prompts))
             requests = [
@@ -119,6 +130,14 @@ class Engine:
                 "queue-full", f"{waiting} requests wait and the queue holds {limit}"
             )
 
+    def _refuse_too_long(self, prompt: int, output: int) -> None:
+        if not self._scheduler.fits(prompt + output):
+            raise RequestRefusedError(
+                "context-length-exceeded",
+                f"{prompt} prompt and {output} output tokens: expected at most"
+                f" {self.config.context} together; shorten the prompt or lower max_tokens",
+            )
+
     def _request(
         self, index: int, prompt: list[int], params: SamplingParams, deliver: Callable[..., None]
     ) -> Request:
@@ -136,14 +155,16 @@ class Engine:
 
     def _serve(self) -> None:
         try:
-            runner = self._load()
-            self._open()
-            while (step := self._next()) is not None:
-                self._finish(step, runner.run(step), runner.width(step))
+            with closing(self._load()) as runner:
+                self._open(runner.pids)
+                while (step := self._next(runner)) is not None:
+                    self._finish(step, runner.run(step), runner.width(step))
         except Exception as error:  # noqa: BLE001 the thread's boundary: nothing above would see it
             self._fail(error)
 
-    def _load(self) -> Runner:
+    def _load(self) -> Runner | NullRunner:
+        if self.config.model == NULL:
+            return NullRunner(self.config.null_rate)
         import torch
 
         from infx.engine.runner import Runner
@@ -152,39 +173,35 @@ class Engine:
             torch.set_num_threads(self.config.threads)
         return Runner(self.config, self.tokenizer.size)
 
-    def _open(self) -> None:
+    def _open(self, pids: Sequence[int]) -> None:
         """Take requests from now on, unless told to drain while loading."""
         with self._wake:
+            self.pids = tuple(pids)
             if self.state == "loading":
                 self.state = "ready"
         self._on_change()
 
-    def _next(self) -> Step | None:
+    def _next(self, runner: Runner | NullRunner) -> Step | None:
         """Wait for the next step; None when the loop is to end."""
         with self._wake:
             while not self._stopping:
+                runner.check()
                 step = self._scheduler.schedule()
                 self._gauges()
                 if step is not None:
                     return step
-                self._wake.wait()
+                self._wake.wait(IDLE_CHECK_S if len(self.pids) > 1 else None)
         return None
 
     def _finish(self, step: Step, result: Result, width: int) -> None:
         now = time.monotonic()
         with self._wake:
-            emissions = [
-                (work.request, work.request.accept(emitted))
-                for work, emitted in zip(step.work, result.emitted, strict=True)
-                if not work.request.aborted
-            ]
-            self._scheduler.commit(step, result)
+            emissions = self._scheduler.commit(step, result)
             self._count_step(step, result, width)
             self._gauges()
         for request, emission in emissions:
-            if emission.tokens:
-                self._count_emission(request, emission, now)
-                request.deliver(emission)
+            self._count_emission(request, emission, now)
+            request.deliver(emission)
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, InfxError):
@@ -224,26 +241,12 @@ class Engine:
     def _count_emission(self, request: Request, emission: Emission, now: float) -> None:
         metrics = self.metrics
         metrics.generation_tokens += emission.tokens
-        if request.last_token_s is None:
+        if emission.tokens and request.last_token_s is None:
             metrics.ttft.observe(now - request.arrived_s)
-        else:
+        elif emission.tokens and request.last_token_s is not None:
             gap = (now - request.last_token_s) / emission.tokens
             metrics.itl.observe(gap, emission.tokens)
         request.last_token_s = now
         if emission.finish_reason is not None:
             metrics.finished[emission.finish_reason] += 1
             metrics.e2el.observe(now - request.arrived_s)
-
-
-def _refuse_too_large(config: EngineConfig) -> None:
-    import psutil
-
-    from infx.engine.cache import page_bytes
-
-    wanted, available = config.pages * page_bytes(config.shape), psutil.virtual_memory().available
-    if wanted > available:
-        raise RefusalError(
-            "too-little-memory",
-            f"--num-blocks {config.pages}: the cache needs {wanted / 1e9:.1f} GB and "
-            f"{available / 1e9:.1f} GB are free; lower it, or --max-num-seqs or --max-model-len",
-        )

@@ -29,6 +29,7 @@ class Histogram:
 class Metrics:
     """Counters and gauges; names and meanings stand in `render`'s table."""
 
+    synthetic_acceptance: bool = False
     running: int = 0
     waiting: int = 0
     kv_cache_usage: float = 0.0
@@ -49,6 +50,7 @@ class Metrics:
     ttft: Histogram = field(default_factory=Histogram)
     itl: Histogram = field(default_factory=Histogram)
     e2el: Histogram = field(default_factory=Histogram)
+    write_delay: Histogram = field(default_factory=Histogram)
 
     @property
     def acceptance_length(self) -> float:
@@ -74,12 +76,14 @@ def render(metrics: Metrics) -> str:
         ("time_to_first_token_seconds", "arrival to first token", metrics.ttft),
         ("inter_token_latency_seconds", "time between tokens, each token once", metrics.itl),
         ("e2e_request_latency_seconds", "arrival to last token", metrics.e2el),
+        ("write_delay_seconds", "sampler's return to socket write", metrics.write_delay),
     ):
         lines += [*_head(name, "histogram", about), *_histogram(name, histogram)]
     return "\n".join(lines) + "\n"
 
 
 def _scalars(m: Metrics) -> Iterator[tuple[str, str, str, float]]:
+    yield "synthetic_acceptance", "gauge", "1: a law decides acceptance", m.synthetic_acceptance
     yield "num_requests_running", "gauge", "requests in the batch", m.running
     yield "num_requests_waiting", "gauge", "requests in the queue", m.waiting
     yield "kv_cache_usage", "gauge", "share of pages held (0 to 1)", m.kv_cache_usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import torch
@@ -9,14 +10,16 @@ from torch import Tensor
 
 from infx.domain.acceptance import uniform
 from infx.engine.batch import Batch, Span, make_batch
-from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
-from infx.engine.model.reference import ReferenceModel
-from infx.engine.sampling import Draw, sample
+from infx.engine.ranks.target import load_target
+from infx.engine.request import TokenLogprob
+from infx.engine.sampling import Draw, logprobs, sample
 from infx.engine.scheduler import Result, Step, Work
-from infx.engine.spec.eagle import EagleDraft
+from infx.engine.spec.drafter import Drafter, NoDrafter
+from infx.engine.spec.dspark import DsparkDrafter
+from infx.engine.spec.eagle import EagleDraft, EagleDrafter
 from infx.engine.spec.verify import verdict_of
-from infx.engine.weights import draft_weights, target_weights
+from infx.engine.weights import draft_weights
 
 __all__ = ["Runner", "padded_width"]
 
@@ -27,59 +30,78 @@ def padded_width(rows: int, capture_sizes: Sequence[int]) -> int:
 
 
 class Runner:
-    """The model, its draft and the cache. ``vocabulary`` is the number of ids with a meaning."""
+    """The target, its drafter and the cache. ``vocabulary`` is the number of ids with a meaning."""
 
     def __init__(self, config: EngineConfig, vocabulary: int) -> None:
-        shape, seed = config.shape, config.weights_seed
+        shape = config.shape
         self._config, self._vocabulary, self._block = config, vocabulary, shape.block_size
-        self._model = ReferenceModel(shape, target_weights(shape, seed))
-        self._cache = KvCache.empty(shape, config.pages)
+        self._target = load_target(config)
+        self._cache = self._target.cache
+        self._drafter = _drafter(config, self._target.embed, vocabulary)
         self._verdict = verdict_of(config.acceptance, config.acceptance_seed)
-        self._draft: EagleDraft | None = None
-        if config.k:
-            self._draft = EagleDraft(shape, draft_weights(shape, seed), self._model.embed)
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes of the target's ranks, this one first."""
+        return self._target.pids
+
+    def check(self) -> None:
+        """Raise EngineError (``rank-died``) when a rank has ended."""
+        self._target.check()
+
+    def close(self) -> None:
+        """End the other ranks."""
+        self._target.close()
 
     @torch.inference_mode()
     def run(self, step: Step) -> Result:
         """Return what ``step`` emits and the next drafts, in the order of ``step.work``."""
         spans = [Span(work.tokens, work.start, work.request.pages) for work in step.work]
         batch = make_batch(spans, self._block, self.width(step))
-        hidden, aux = self._model.forward(batch, self._cache)
-        emitted = self._emit(step, batch, hidden)
-        if self._draft is None:
-            return Result(emitted, [[] for _ in spans])
-        self._draft.store_features(aux, batch, self._cache)
-        return Result(emitted, self._drafts(self._draft, step, emitted))
+        stream, aux = self._target.forward(batch)
+        logits = self._logits(step, batch, stream)
+        emitted = self._emit(step, logits)
+        sampled_s = time.monotonic()
+        self._drafter.observe(aux, batch, self._cache)
+        return Result(
+            emitted=emitted,
+            drafts=self._drafter.propose(step, emitted, self._cache),
+            logprobs=_logprobs(step, emitted, logits),
+            prompt_logprobs=self._prompt_logprobs(step, batch, stream),
+            sampled_s=sampled_s,
+        )
 
     def width(self, step: Step) -> int:
         """Return the rows that ``step`` runs: decode steps are padded to a capture size."""
         rows = sum(len(work.tokens) for work in step.work)
         return rows if step.prefills else padded_width(rows, self._config.capture_sizes)
 
-    def _emit(self, step: Step, batch: Batch, hidden: Tensor) -> list[list[int]]:
-        """Return the emitted tokens of each work; none where a prompt is not yet at its end."""
+    def _logits(self, step: Step, batch: Batch, stream: Tensor) -> list[Tensor]:
+        """Return logits [rows that choose, ids] of each work."""
+        counts = [_choosing(step, number) for number in range(len(step.work))]
         rows: list[int] = []
-        draws: list[Draw] = []
         for number, work in enumerate(step.work):
-            count = self._choosing(step, number)
             end = batch.firsts[number] + len(work.tokens)
-            rows += range(end - count, end)
-            draws += [self._draw(work, index) for index in range(count)]
-        if not rows:
-            return [[] for _ in step.work]
+            rows += range(end - counts[number], end)
         # A decode step's head runs at the padded width, like the layers below it.
-        wide = hidden[rows] if step.prefills else hidden
-        logits = self._model.logits(wide)[: len(rows), : self._vocabulary]
-        chosen = iter(sample(logits, draws))
-        return [
-            self._judge(step, number, [next(chosen) for _ in range(self._choosing(step, number))])
-            for number in range(len(step.work))
-        ]
+        wide = stream[rows] if step.prefills else stream
+        logits = self._target.head(wide)[: len(rows), : self._vocabulary]
+        return list(torch.split(logits, counts))
 
-    def _choosing(self, step: Step, number: int) -> int:
-        """Return how many rows of a work choose a token: all in decode, at most one in prefill."""
-        work = step.work[number]
-        return len(work.tokens) if number < len(step.decodes) else int(work.last)
+    def _emit(self, step: Step, logits: Sequence[Tensor]) -> list[list[int]]:
+        """Return the emitted tokens of each work; none where a prompt is not yet at its end."""
+        draws = [
+            self._draw(work, index)
+            for work, rows in zip(step.work, logits, strict=True)
+            for index in range(len(rows))
+        ]
+        if not draws:
+            return [[] for _ in step.work]
+        chosen = iter(sample(torch.cat(list(logits)), draws))
+        return [
+            self._judge(step, number, [next(chosen) for _ in range(len(rows))])
+            for number, rows in enumerate(logits)
+        ]
 
     def _judge(self, step: Step, number: int, targets: list[int]) -> list[int]:
         work = step.work[number]
@@ -95,46 +117,51 @@ class Runner:
         point = 0.0
         if params.temperature > 0:
             own = params.seed is not None
-            seed = params.seed if params.seed is not None else self._config.weights_seed
-            point = uniform(seed, 0 if own else request.number + 1, at)
+            point = uniform(params.seed or 0, 0 if own else request.number + 1, at)
         banned = request.eos if at + 1 < params.min_tokens else frozenset[int]()
         return Draw(params.temperature, params.top_p, params.top_k, point, banned)
 
-    def _drafts(
-        self, draft: EagleDraft, step: Step, emitted: Sequence[list[int]]
-    ) -> list[list[int]]:
-        """Return K drafts for each work that chose a token.
+    def _prompt_logprobs(
+        self, step: Step, batch: Batch, stream: Tensor
+    ) -> dict[int, list[TokenLogprob]]:
+        """Return what this step's chunks tell of prompt tokens: a row speaks of the token after."""
+        found = {}
+        for number, work in enumerate(step.work):
+            request, count = work.request, work.request.params.prompt_logprobs
+            if count is None or not request.unknown_logprobs:
+                continue
+            first = len(request.prompt_logprobs)
+            last = min(work.start + len(work.tokens), request.prompt_tokens - 1)
+            offset = batch.firsts[number] - work.start
+            logits = self._target.head(stream[offset + first - 1 : offset + last])
+            tokens = request.tokens[first : last + 1]
+            found[number] = logprobs(logits[:, : self._vocabulary], tokens, count)
+        return found
 
-        The first pass covers the positions whose real feature is now known, up to the newest token;
-        the later ones a row a request, fed with the draft's own output.
-        """
-        spans = [self._known(step, number, emitted[number]) for number in range(len(step.work))]
-        batch = make_batch(spans, self._block)
-        stream = draft.forward(batch, draft.features(batch, self._cache), self._cache)
-        going = [number for number, work in enumerate(step.work) if work.last]
-        drafts: list[list[int]] = [[] for _ in spans]
-        if not going:
-            return drafts
-        ends = [batch.firsts[number] + len(spans[number].tokens) - 1 for number in going]
-        stream = stream[ends]
-        for depth in range(self._config.k):
-            guesses = draft.logits(stream)[:, : self._vocabulary].argmax(-1).tolist()
-            for number, guess in zip(going, guesses, strict=True):
-                drafts[number].append(guess)
-            if depth + 1 < self._config.k:
-                ahead = [self._ahead(spans[n], drafts[n][-1], depth, step.work[n]) for n in going]
-                stream = draft.forward(make_batch(ahead, self._block), stream, self._cache)
-        return drafts
 
-    def _known(self, step: Step, number: int, emitted: list[int]) -> Span:
-        """Return the draft's rows of a work: tokens from the first without a draft key onwards."""
-        work, request = step.work[number], step.work[number].request
-        if number < len(step.decodes):
-            dead = len(work.tokens) - len(emitted)
-            return Span(emitted, work.start + 1, request.pages, dead)
-        end = work.start + len(work.tokens)
-        known = [*request.tokens[request.drafted : end + 1], *emitted]
-        return Span(known, request.drafted, request.pages)
+def _drafter(config: EngineConfig, embed: Tensor, vocabulary: int) -> Drafter:
+    if config.method == "none":
+        return NoDrafter()
+    shape = config.shape
+    weights = draft_weights(shape, config.method, config.weights)
+    if config.method == "dspark":
+        return DsparkDrafter(shape, weights, embed, vocabulary, config.k)
+    return EagleDrafter(EagleDraft(shape, weights, embed), vocabulary, config.k)
 
-    def _ahead(self, span: Span, token: int, depth: int, work: Work) -> Span:
-        return Span([token], span.start + len(span.tokens) + depth, work.request.pages)
+
+def _choosing(step: Step, number: int) -> int:
+    """Return how many rows of a work choose a token: all in decode, at most one in prefill."""
+    work = step.work[number]
+    return len(work.tokens) if number < len(step.decodes) else int(work.last)
+
+
+def _logprobs(
+    step: Step, emitted: Sequence[list[int]], logits: Sequence[Tensor]
+) -> dict[int, list[TokenLogprob]]:
+    """Return the log-probabilities of the emitted tokens of the works that ask for them."""
+    found = {}
+    for number, work in enumerate(step.work):
+        count, tokens = work.request.params.logprobs, emitted[number]
+        if count is not None and tokens:
+            found[number] = logprobs(logits[number][: len(tokens)], tokens, count)
+    return found

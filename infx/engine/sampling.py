@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Draw", "sample"]
+from infx.engine.request import TokenLogprob
+
+__all__ = ["Draw", "logprobs", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,30 @@ def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
         for row, token in zip(warm, chosen, strict=True):
             ids[row] = token
     return ids
+
+
+def logprobs(logits: Tensor, tokens: Sequence[int], count: int) -> list[TokenLogprob]:
+    """Return the log-probability of ``tokens`` [n] and the ``count`` likeliest of each row.
+
+    ``logits`` [n, vocabulary] as the model gave them, softmax in float32. Of equal ones the lower
+    id stands first, as the greedy choice takes it.
+    """
+    if not tokens:
+        return []
+    every = logits.float().log_softmax(-1)
+    own = every.gather(1, torch.tensor(tokens)[:, None])[:, 0].tolist()
+    likeliest = every.sort(dim=-1, descending=True, stable=True)
+    values, ids = likeliest.values[:, :count].tolist(), likeliest.indices[:, :count].tolist()
+    return [
+        TokenLogprob(token, logprob, _with(token, logprob, tuple(zip(*row, strict=True))))
+        for token, logprob, *row in zip(tokens, own, ids, values, strict=True)
+    ]
+
+
+def _with(
+    token: int, logprob: float, top: tuple[tuple[int, float], ...]
+) -> tuple[tuple[int, float], ...]:
+    return top if any(token == other for other, _ in top) else (*top, (token, logprob))
 
 
 def _ban(logits: Tensor, draws: Sequence[Draw]) -> Tensor:

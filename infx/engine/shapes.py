@@ -1,27 +1,69 @@
-"""The shapes of the MiniMax-M3 family, by configuration."""
+"""The shapes of the MiniMax-M3 family, by configuration.
+
+M3's first layers have full attention and a dense MLP, the others block-sparse attention and
+experts; M3.1's first layers keep the dense MLP and attend sparsely like the rest.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-__all__ = ["MODELS", "MOST_DRAFTS", "ModelConfig", "m3", "mini"]
+from infx.engine.refusal import refuse_faults
+
+__all__ = [
+    "DSPARK_LAYERS",
+    "DSPARK_RANK",
+    "MODELS",
+    "MOST_DRAFTS",
+    "ROUTER_DTYPES",
+    "ModelConfig",
+    "m3",
+    "m3_1",
+    "m3_tp4_rank",
+    "mini",
+    "mini_3_1",
+]
 
 MOST_DRAFTS = 16
+# The DSpark draft's layers, and the rank of its Markov head.
+DSPARK_LAYERS = 2
+DSPARK_RANK = 32
+ROUTER_DTYPES = ("fp32", "bf16")
+
+SIZES = (
+    "hidden_size", "num_layers", "heads", "kv_heads", "head_dim", "rotary_dim", "block_size",
+    "topk_blocks", "experts", "experts_per_token", "expert_size", "shared_size", "dense_size",
+    "vocab_size", "max_positions", "simulated_ranks",
+)  # fmt: skip
+CONSTANTS = (
+    "rope_theta",
+    "rms_norm_eps",
+    "routed_scaling_factor",
+    "swiglu_alpha",
+    "swiglu_limit",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """Shapes and constants of a MiniMax-M3 model, by the names of its public configuration.
+    """Shapes and constants of a MiniMax-M3 model.
 
-    The first ``dense_layers`` layers have full attention and a dense MLP, the others block-sparse
-    attention and experts. There is one index head for each kv head, of ``head_dim`` dimensions.
-    ``block_size`` is the unit of block selection and of the cache's pages (tokens). ``aux_layers``
-    are the layers whose output the EAGLE3 draft sees.
+    The first ``full_layers`` layers have full attention, the others block-sparse attention; the
+    first ``dense_layers`` have a dense MLP, the others experts beside a shared one. There is one
+    index head for each kv head, of ``head_dim`` dimensions. ``block_size`` is the unit of block
+    selection and of the cache's pages (tokens). ``aux_layers`` are the layers whose output the
+    EAGLE3 draft sees, ``block_layers`` those that DSpark sees. ``router_dtype`` is the type that
+    router weights are rounded to; logits and bias are float32 in any case. ``simulated_ranks``
+    is above 1 where the shape is one tensor-parallel rank's slice and the sum over ranks is that
+    of equal parts. Raises RefusalError (``unserved-config``) that names every misfit.
     """
 
     name: str
     hidden_size: int
     num_layers: int
+    full_layers: int
     dense_layers: int
     heads: int
     kv_heads: int
@@ -36,33 +78,82 @@ class ModelConfig:
     dense_size: int
     vocab_size: int
     max_positions: int
-    aux_layers: tuple[int, int, int]
+    aux_layers: tuple[int, ...]
+    block_layers: tuple[int, ...]
     rope_theta: float = 5e6
     rms_norm_eps: float = 1e-6
     routed_scaling_factor: float = 2.0
     swiglu_alpha: float = 1.702
     swiglu_limit: float = 7.0
+    router_dtype: str = "fp32"
+    simulated_ranks: int = 1
 
     def __post_init__(self) -> None:
-        whole = self.heads % self.kv_heads == 0 and self.rotary_dim % 2 == 0
-        fits = self.rotary_dim <= self.head_dim
-        tapped = sorted(set(self.aux_layers))
-        aux = len(tapped) == 3 and tapped[0] >= 0 and tapped[-1] < self.num_layers
-        if not (whole and fits and aux):
-            raise ValueError(f"the shapes of {self.name} do not fit each other: {self}")
+        refuse_faults("unserved-config", f"the shape of {self.name}", _misfits(self))
 
     @property
     def farthest(self) -> int:
         """Positions that rotary tables cover: drafts of a last step write past the context."""
         return self.max_positions + 2 * MOST_DRAFTS + 1
 
+    def attends_sparsely(self, layer: int) -> bool:
+        """Return whether ``layer`` has an indexer and attends to chosen blocks only."""
+        return layer >= self.full_layers
 
-def mini(**changes: int | tuple[int, int, int]) -> ModelConfig:
+    def has_experts(self, layer: int) -> bool:
+        """Return whether ``layer`` has experts and a shared one instead of a dense MLP."""
+        return layer >= self.dense_layers
+
+
+def _misfits(shape: ModelConfig) -> list[str]:
+    """Return a sentence for each size that is impossible, or else each pair that does not fit."""
+    wrong = [
+        f"{name} {value}: expected at least 1"
+        for name in SIZES
+        if (value := getattr(shape, name)) < 1
+    ]
+    wrong += [
+        f"{name} {value}: expected a finite number above 0"
+        for name in CONSTANTS
+        if not (math.isfinite(value := getattr(shape, name)) and value > 0)
+    ]
+    return wrong or [*_unfit_sizes(shape), *_unfit_layers(shape)]
+
+
+def _unfit_sizes(s: ModelConfig) -> Iterator[str]:
+    if s.heads % s.kv_heads:
+        yield f"heads {s.heads}: expected a multiple of kv_heads {s.kv_heads}"
+    if s.rotary_dim % 2:
+        yield f"rotary_dim {s.rotary_dim}: expected an even number"
+    if s.rotary_dim > s.head_dim:
+        yield f"rotary_dim {s.rotary_dim}: expected at most head_dim {s.head_dim}"
+    if s.experts_per_token > s.experts:
+        yield f"experts_per_token {s.experts_per_token}: expected at most experts {s.experts}"
+    if s.router_dtype not in ROUTER_DTYPES:
+        yield f"router_dtype {s.router_dtype}: expected {' or '.join(ROUTER_DTYPES)}"
+
+
+def _unfit_layers(s: ModelConfig) -> Iterator[str]:
+    for name in ("full_layers", "dense_layers"):
+        if not 0 <= getattr(s, name) <= s.num_layers:
+            yield f"{name} {getattr(s, name)}: expected 0 to {s.num_layers}"
+    if len(s.aux_layers) != 3:
+        yield f"aux_layers {s.aux_layers}: expected 3 layers"
+    if not s.block_layers:
+        yield "block_layers (): expected at least one layer"
+    for name in ("aux_layers", "block_layers"):
+        taps = getattr(s, name)
+        if list(taps) != sorted(taps) or not all(0 <= tap < s.num_layers for tap in taps):
+            yield f"{name} {taps}: expected ascending layers from 0 to {s.num_layers - 1}"
+
+
+def mini(**changes: object) -> ModelConfig:
     """Return the small shape for CPUs (4.8 M parameters, 2 M a token), with any field changed."""
     shape: dict[str, object] = {
         "name": "mini",
         "hidden_size": 192,
         "num_layers": 5,
+        "full_layers": 1,
         "dense_layers": 1,
         "heads": 8,
         "kv_heads": 2,
@@ -78,16 +169,23 @@ def mini(**changes: int | tuple[int, int, int]) -> ModelConfig:
         "vocab_size": 320,
         "max_positions": 8192,
         "aux_layers": (0, 2, 4),
+        "block_layers": (0, 2, 4),
     }
     return ModelConfig(**(shape | changes))  # type: ignore[arg-type]
 
 
+def mini_3_1() -> ModelConfig:
+    """Return `mini` with M3.1's first layer: sparse attention with a dense MLP."""
+    return mini(name="mini_3_1", full_layers=0)
+
+
 def m3() -> ModelConfig:
-    """Return MiniMax-M3's true shape (public text configuration); data only, not served here."""
+    """Return MiniMax-M3's true shape (public text configuration)."""
     return ModelConfig(
         name="m3",
         hidden_size=6144,
         num_layers=60,
+        full_layers=3,
         dense_layers=3,
         heads=64,
         kv_heads=4,
@@ -103,7 +201,30 @@ def m3() -> ModelConfig:
         vocab_size=200064,
         max_positions=524288,
         aux_layers=(2, 30, 57),
+        block_layers=(1, 12, 23, 35, 46, 57),
     )
 
 
-MODELS = {"mini": mini, "m3": m3}
+def m3_1() -> ModelConfig:
+    """Return MiniMax-M3.1's true shape: the first three layers attend sparsely too."""
+    return replace(m3(), name="m3_1", full_layers=0)
+
+
+def m3_tp4_rank() -> ModelConfig:
+    """Return what one of four tensor-parallel ranks holds of `m3`, vocabulary included.
+
+    Its sum over ranks is that of four equal parts: the speed of a rank, not the text of M3.
+    """
+    whole, ranks = m3(), 4
+    sliced = ("heads", "kv_heads", "expert_size", "shared_size", "dense_size", "vocab_size")
+    parts = {name: getattr(whole, name) // ranks for name in sliced}
+    return replace(whole, name="m3_tp4_rank", simulated_ranks=ranks, **parts)
+
+
+MODELS: dict[str, Callable[[], ModelConfig]] = {
+    "mini": mini,
+    "mini_3_1": mini_3_1,
+    "m3": m3,
+    "m3_1": m3_1,
+    "m3_tp4_rank": m3_tp4_rank,
+}

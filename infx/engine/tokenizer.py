@@ -7,13 +7,14 @@ transformers and its users (aiperf) load from the folder.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BOS", "CHAT_TEMPLATE", "ChatTokenizer", "main", "write_tokenizer"]
+__all__ = ["BOS", "CHAT_TEMPLATE", "ChatTokenizer", "hub_config", "main", "write_tokenizer"]
 
 BOS, EOS, START, END, PAD = "<|bos|>", "<|eos|>", "<|im_start|>", "<|im_end|>", "<|pad|>"
 SPECIAL = (BOS, EOS, START, END, PAD)
@@ -25,15 +26,30 @@ CHAT_TEMPLATE = (
 
 
 class ChatTokenizer:
-    """Text and chats to token ids, and the bytes that each id stands for."""
+    """Text and chats to token ids, and the bytes that each id stands for.
+
+    Written in Python, since a byte is a token: the tokenizers library takes 2 us a character, a
+    hundred times as long. What `save` writes for it gives the same ids.
+    """
 
     def __init__(self) -> None:
-        self._tokenizer = _build()
+        self._ids = {name: 256 + at for at, name in enumerate(SPECIAL)}
+        self._split = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")").split
 
     @cached_property
     def token_bytes(self) -> tuple[bytes, ...]:
         """The bytes of each id; special tokens stand for none."""
         return tuple(bytes([value]) for value in range(256)) + (b"",) * len(SPECIAL)
+
+    @cached_property
+    def shown_bytes(self) -> tuple[bytes, ...]:
+        """The same, but special tokens stand by their names, as a prompt that is echoed."""
+        return self.token_bytes[:256] + tuple(name.encode() for name in SPECIAL)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """A text for each id, all different: itself, a special token's name, or ``bytes:\\xNN``."""
+        return tuple(_name(value) for value in range(256)) + SPECIAL
 
     @property
     def size(self) -> int:
@@ -57,11 +73,18 @@ class ChatTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return ids; special tokens written in the text count as such, none is added."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        ids: list[int] = []
+        for at, part in enumerate(self._split(text)):
+            ids += [self._ids[part]] if at % 2 else part.encode()
+        return ids
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ``ids`` without special tokens; broken characters are U+FFFD."""
-        return b"".join(self.token_bytes[i] for i in ids).decode("utf-8", errors="replace")
+    def decode(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """Return the text of ``ids``; broken characters are U+FFFD.
+
+        Special tokens are left out, or stand by their names when ``special``.
+        """
+        shown = self.shown_bytes if special else self.token_bytes
+        return b"".join(shown[i] for i in ids).decode("utf-8", errors="replace")
 
     def render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
         """Return the chat template's text; messages hold ``role`` and ``content`` strings."""
@@ -71,8 +94,8 @@ class ChatTokenizer:
     def save(self, folder: Path) -> None:
         """Write tokenizer.json and tokenizer_config.json into ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._tokenizer.save(str(folder / "tokenizer.json"))
-        config = json.dumps(_hub_config(), indent=2) + "\n"
+        _hub_tokenizer().save(str(folder / "tokenizer.json"))
+        config = json.dumps(hub_config(), indent=2) + "\n"
         (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
 
     @cached_property
@@ -82,7 +105,11 @@ class ChatTokenizer:
         return ImmutableSandboxedEnvironment().from_string(CHAT_TEMPLATE)
 
     def _id(self, token: str) -> int:
-        return 256 + SPECIAL.index(token)
+        return self._ids[token]
+
+
+def _name(byte: int) -> str:
+    return chr(byte) if byte < 128 else f"bytes:\\x{byte:02x}"
 
 
 def write_tokenizer(folder: Path) -> Path:
@@ -101,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _build() -> Any:
+def _hub_tokenizer() -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     vocabulary = {char: byte for byte, char in enumerate(_byte_characters())}
@@ -122,7 +149,8 @@ def _byte_characters() -> list[str]:
     return [chr(b if b in printable else 0x100 + others.index(b)) for b in range(256)]
 
 
-def _hub_config() -> dict[str, Any]:
+def hub_config() -> dict[str, Any]:
+    """Return tokenizer_config.json: the special tokens and the chat template."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BOS,

@@ -28,8 +28,9 @@ FLAGS = {
     "block_size": "--block-size",
 }
 
-# What this build of the engine serves beside the default, so that a plan can say no.
-SERVED_DTYPES = ("auto", "fp32")
+# What the engine does not have, so that a plan can say no.
+MOST_DRAFTS = {"eagle3": 16, "dspark": 7}
+SERVED_RANKS = (1, 2, 4)
 FOREIGN = ("pp", "ep", "dp_attention", "kv_offload")
 
 
@@ -37,13 +38,18 @@ class Infx:
     """The engine of this repository: MiniMax-M3's architecture in plain torch."""
 
     name = "infx"
-    methods: tuple[str, ...] = ("none", "eagle3")
+    methods: tuple[str, ...] = ("none", "eagle3", "dspark")
     pages: tuple[str, ...] = (INFO, "/v1/models")
     options: Mapping[str, Option] = {
         option.name: option
         for option in (
             Option("shape", str, "--model", "shape of the model"),
             Option("dtype", str, "--dtype", "type of weights and activations"),
+            Option("router-dtype", str, "--router-dtype", "type of the routers' weights"),
+            Option("expert-dtype", str, "--expert-dtype", "what experts are rounded to"),
+            Option(
+                "projection-dtype", str, "--projection-dtype", "what projections are rounded to"
+            ),
             Option("threads", int, "--threads", "torch threads", capacity=True),
             Option("num-blocks", int, "--num-blocks", "cache pages", capacity=True),
             Option("queue-limit", int, "--queue-limit", "requests that may wait", capacity=True),
@@ -56,7 +62,7 @@ class Infx:
     }
 
     def refusals(self, arm: Arm) -> Sequence[Refusal]:
-        """Return what this build lacks: mono, ranks, other types, other drafts."""
+        """Return what this build lacks: mono, other numbers of ranks, other types, other drafts."""
         return list(_refusals(arm, self.methods))
 
     def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
@@ -93,7 +99,8 @@ class Infx:
         if not isinstance(told, Mapping) or "mode" not in told:
             return None
         known = ("mode", "length", "law", "k")
-        return Acceptance(**{name: told[name] for name in known if name in told})
+        curve = tuple(told.get("curve", ()))
+        return Acceptance(**{name: told[name] for name in known if name in told}, curve=curve)
 
     def nonce(self, answers: Mapping[str, Any]) -> str | None:
         """Return the nonce in /server_info; None when the page is not there."""
@@ -124,19 +131,18 @@ def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
         yield Refusal(
             "mono-not-built", "mono: on needs kernels that this build does not have", "mono"
         )
-    if axes.tp > 1:
-        yield Refusal("unsupported-tp", f"tp {axes.tp}: this build serves one rank", "tp")
+    if axes.tp not in SERVED_RANKS:
+        expected = ", ".join(map(str, SERVED_RANKS))
+        yield Refusal("unsupported-tp", f"tp {axes.tp}: expected one of {expected}", "tp")
     for name in FOREIGN:
         if getattr(axes, name) != AXES[name].default:
             sentence = f"infx has no {kebab(name)}: {getattr(axes, name)}"
             yield Refusal("unsupported-axis", sentence, name)
-    for name in ("kv_cache_dtype", "index_cache_dtype"):
-        if getattr(axes, name) not in SERVED_DTYPES:
-            value = getattr(axes, name)
-            sentence = f"{kebab(name)} {value}: this build keeps fp32"
-            yield Refusal("unsupported-dtype", sentence, name)
     if arm.options.get("dtype", "float32") != "float32":
         yield Refusal("unsupported-dtype", f"dtype {arm.options['dtype']}: expected float32")
+    if arm.axes.k > MOST_DRAFTS.get(arm.method, arm.axes.k):
+        most = MOST_DRAFTS[arm.method]
+        yield Refusal("too-many-drafts", f"{arm.method} makes at most {most} drafts a step", "k")
     if arm.method not in methods:
         yield Refusal("unsupported-method", f"method {arm.method!r}: expected {', '.join(methods)}")
 
@@ -161,9 +167,13 @@ def _speculation_flags(arm: Arm) -> Iterator[str]:
         return
     yield from ("--speculative-method", arm.method)
     yield from ("--num-speculative-tokens", str(arm.axes.k))
-    if arm.acceptance.mode == "synthetic":
-        yield from ("--synthetic-acceptance-length", str(arm.acceptance.length))
-        yield from ("--acceptance-law", arm.acceptance.law)
+    acceptance = arm.acceptance
+    if acceptance.curve:
+        yield from ("--acceptance-curve", ",".join(map(str, acceptance.curve)))
+    elif acceptance.mode == "synthetic":
+        yield from ("--synthetic-acceptance-length", str(acceptance.length))
+    if acceptance.mode == "synthetic":
+        yield from ("--acceptance-law", acceptance.law)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -19,6 +19,7 @@ FAMILIES: dict[str, Outcome] = {
     "invalid": "harness",
     "skipped": "cancelled",
     "remark": "config",
+    "golden": "config",
     "engine": "engine",
 }
 EXCEPTIONS: dict[str, Outcome] = {

@@ -11,7 +11,7 @@ import torch
 
 from infx.engine.config import EngineConfig
 from infx.engine.detokenizer import TextStream
-from infx.engine.request import Request, SamplingParams
+from infx.engine.request import Request, SamplingParams, TokenLogprob
 from infx.engine.runner import Runner
 from infx.engine.scheduler import Result, Scheduler, Step
 from infx.engine.tokenizer import ChatTokenizer
@@ -25,8 +25,16 @@ torch.set_num_threads(1)
 class Dice:
     """Stands for a model where only the bookkeeping is under test: emits random counts."""
 
+    pids: tuple[int, ...] = ()
+
     def __init__(self, seed: int, k: int) -> None:
         self.random, self.k = random.Random(seed), k
+
+    def check(self) -> None:
+        """No other process to look after."""
+
+    def close(self) -> None:
+        """Nothing to end."""
 
     def run(self, step: Step) -> Result:
         emitted = []
@@ -50,10 +58,12 @@ class Driven:
     emitted_by_verify: int = 0
     most_running: int = 0
     shown: dict[Request, str] = field(default_factory=dict)
+    logprobs: dict[Request, list[TokenLogprob]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.config)
         self.runner = self.runner or Runner(self.config, TOKENIZER.size)
+        torch.set_num_threads(1)
 
     def add(self, prompt: Sequence[int], params: SamplingParams = GREEDY) -> Request:
         request = Request(
@@ -65,7 +75,7 @@ class Driven:
             deliver=lambda emission: None,
         )
         self.arrivals += 1
-        self.shown[request] = ""
+        self.shown[request], self.logprobs[request] = "", []
         self.scheduler.add(request)
         return request
 
@@ -77,13 +87,12 @@ class Driven:
             return False
         result = self.runner.run(step)
         interrupt()
-        for work, emitted in zip(step.work, result.emitted, strict=True):
-            if not work.request.aborted:
-                self.shown[work.request] += work.request.accept(emitted).text
         for _, emitted in zip(step.decodes, result.emitted, strict=False):
             self.verify_steps += 1
             self.emitted_by_verify += len(emitted)
-        self.scheduler.commit(step, result)
+        for request, emission in self.scheduler.commit(step, result):
+            self.shown[request] += emission.text
+            self.logprobs[request] += emission.logprobs
         self.scheduler.check()
         return True
 

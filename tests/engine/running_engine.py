@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,9 +63,10 @@ class Running:
             time.sleep(0.01)
 
 
-def start(*flags: str) -> Running:
-    """Start an engine and return it when it is ready."""
-    command = [sys.executable, "-m", "infx.engine", "--port", "0", "--threads", "1", *flags]
+def start(*flags: str, program: Sequence[str] = ()) -> Running:
+    """Start an engine, or a ``program`` that takes its flags, and return it when it is ready."""
+    engine = program or (sys.executable, "-m", "infx.engine")
+    command = [*engine, "--port", "0", "--threads", "1", *flags]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
     )
@@ -90,9 +91,9 @@ def end(server: Running) -> int:
 
 
 @contextlib.contextmanager
-def running(*flags: str) -> Iterator[Running]:
+def running(*flags: str, program: Sequence[str] = ()) -> Iterator[Running]:
     """An engine for the length of a block."""
-    server = start(*flags)
+    server = start(*flags, program=program)
     try:
         yield server
     finally:

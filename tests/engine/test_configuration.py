@@ -16,19 +16,41 @@ from infx.engine.metrics import Histogram, Metrics, render
 from infx.engine.shapes import m3
 
 EAGLE = ["--speculative-method", "eagle3", "--num-speculative-tokens", "3"]
+DSPARK = ["--speculative-method", "dspark", "--num-speculative-tokens"]
+CURVE = ["--acceptance-law", "from-curve", "--acceptance-curve"]
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "word"),
     [
         (["--mono", "on"], "mono-not-built", "--mono off"),
-        (["--tensor-parallel-size", "2"], "unsupported-tp", "2"),
-        (["--model", "m3"], "unsupported-model", "m3"),
+        (["--tensor-parallel-size", "3"], "unsupported-tp", "1, 2, 4"),
+        (["--tensor-parallel-size", "8"], "unsupported-tp", "1, 2, 4"),
+        (["--tensor-parallel-size", "2", "--rank-limit-s", "0"], "bad-option", "--rank-limit-s"),
+        (["--model", "m4"], "unsupported-model", "m3_tp4_rank"),
+        (["--model", "m3", "--port", "0"], "too-little-memory", "GB are free"),
+        (["--model", "auto"], "unsupported-model", "folder"),
+        (["--weights", "/no/such/folder"], "unsupported-weights", "/no/such/folder"),
         (["--weights", "hf:someone/model"], "unsupported-weights", "random:SEED"),
         (["--weights", "random:x"], "unsupported-weights", "random:x"),
         (["--dtype", "bfloat16"], "unsupported-dtype", "bfloat16"),
-        (["--kv-cache-dtype", "fp8"], "unsupported-dtype", "fp8"),
-        (["--speculative-method", "dspark", *EAGLE[2:]], "unsupported-method", "dspark"),
+        (["--kv-cache-dtype", "int4"], "unsupported-dtype", "auto, fp32, bf16, fp8, mxfp4"),
+        (["--index-cache-dtype", "fp4"], "unsupported-dtype", "--index-cache-dtype fp4"),
+        (["--speculative-method", "medusa", *EAGLE[2:]], "unsupported-method", "eagle3, dspark"),
+        ([*DSPARK, "8"], "bad-option", "dspark drafts at most 7"),
+        ([*DSPARK, "7", "--dspark-verify", "scheduled"], "unsupported-verify", "scheduled"),
+        ([*DSPARK, "7", "--dspark-verify", "ragged"], "unsupported-verify", "use fixed"),
+        ([*EAGLE, "--acceptance-law", "from-curve"], "bad-option", "--acceptance-curve"),
+        ([*EAGLE, "--acceptance-curve", "0.7,0.6,0.5"], "bad-option", "from-curve"),
+        ([*EAGLE, *CURVE, "0.7,0.6"], "bad-option", "K=3"),
+        ([*EAGLE, *CURVE, "0.7,0.8,0.1"], "bad-option", "non-increasing"),
+        ([*EAGLE, *CURVE, "0.7,x,0.1"], "bad-option", "0.7,x,0.1"),
+        ([*CURVE, "0.7"], "bad-option", "method"),
+        (
+            [*EAGLE, *CURVE, "0.7,0.6,0.5", "--synthetic-acceptance-length", "2"],
+            "bad-option",
+            "without --synthetic-acceptance-length",
+        ),
         (["--weights", "random:" + "9" * 5000], "unsupported-weights", "18 digits"),
         (["--num-blocks", "4", "--max-model-len", "512"], "too-little-memory", "pages"),
         (["--num-blocks", "1000000000000", "--port", "0"], "too-little-memory", "GB are free"),
@@ -63,6 +85,18 @@ def test_flags_become_the_configuration():
     assert (config.k, config.acceptance.length, config.acceptance.k) == (3, 2.78, 3)
     assert (config.capture_sizes, address.port) == ((4, 8), 1)
     assert config.served_model_name == "mini"
+
+
+def test_a_curve_gives_the_length():
+    config, _ = parse([*DSPARK, "2", *CURVE, "0.79,0.6"])
+    acceptance = config.acceptance
+    assert (acceptance.mode, acceptance.law, acceptance.curve) == (
+        "synthetic",
+        "from-curve",
+        (0.79, 0.6),
+    )
+    assert acceptance.length == pytest.approx(2.39)
+    assert (config.method, config.draft_layers) == ("dspark", 2)
 
 
 def test_the_context_is_what_the_cache_holds_when_not_asked():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from tests.engine.driving_engine import prompt
 TINY = mini(
     hidden_size=32, num_layers=3, heads=4, head_dim=8, rotary_dim=4, block_size=4, topk_blocks=2,
     experts=6, experts_per_token=2, expert_size=12, shared_size=8, dense_size=20, vocab_size=320,
-    max_positions=64, aux_layers=(0, 1, 2),
+    max_positions=64, aux_layers=(0, 1, 2), block_layers=(0, 1, 2),
 )  # fmt: skip
 
 
@@ -99,8 +100,8 @@ def heads_of(flat):
     return [flat[i : i + dim] for i in range(0, len(flat), dim)]
 
 
-def slow_layer(streams, weights, layer):
-    at, sparse = f"layers.{layer}.", layer >= TINY.dense_layers
+def slow_layer(streams, weights, layer, shape):
+    at, sparse = f"layers.{layer}.", shape.attends_sparsely(layer)
     h, g = TINY.heads, TINY.kv_heads
     rows = []
     for t, stream in enumerate(streams):
@@ -123,24 +124,26 @@ def slow_layer(streams, weights, layer):
         added = times(mixed, weights[at + "o"])
         stream = [s + a for s, a in zip(stream, added, strict=True)]
         x = norm(stream, weights[at + "mlp_norm"])
-        more = experts(x, weights, at) if sparse else mlp(x, weights, at)
+        more = experts(x, weights, at) if shape.has_experts(layer) else mlp(x, weights, at)
         out.append([s + m for s, m in zip(stream, more, strict=True)])
     return out
 
 
-def test_the_model_is_its_formulas_from_embedding_to_logits():
-    weights = target_weights(TINY, seed=5)
+@pytest.mark.parametrize("full_layers", [1, 0], ids=["m3", "m3.1"])
+def test_the_model_is_its_formulas_from_embedding_to_logits(full_layers):
+    shape = replace(TINY, full_layers=full_layers)
+    weights = target_weights(shape, "random:5")
     slow = {name: tensor.double().tolist() for name, tensor in weights.items()}
     tokens = prompt(1, 23)  # 6 blocks, of which a row sees 2
     streams = [slow["embed"][token] for token in tokens]
     for layer in range(TINY.num_layers):
-        streams = slow_layer(streams, slow, layer)
+        streams = slow_layer(streams, slow, layer, shape)
     expected = torch.tensor([times(norm(s, slow["norm"]), slow["head"]) for s in streams])
 
-    model, cache = ReferenceModel(TINY, weights), KvCache.empty(TINY, 8)
+    model, cache = ReferenceModel(shape, weights), KvCache.empty(shape, 8)
     hidden, aux = model.forward(make_batch([Span(tokens, 0, [3, 1, 7, 0, 2, 5])], 4), cache)
 
-    assert torch.allclose(model.logits(hidden), expected, atol=1e-4 * expected.abs().max())
+    assert torch.allclose(model.head(hidden), expected, atol=1e-4 * expected.abs().max())
     assert torch.equal(aux[:, -TINY.hidden_size :], hidden)
 
 
@@ -172,7 +175,7 @@ def test_mix_does_not_depend_on_the_other_rows():
 
 
 def test_swiglu_clamps_the_gate_above_and_the_up_half_on_both_sides():
-    x = torch.tensor([[100.0, -100.0, 1.0, 50.0, -50.0, 2.0]])
+    x = torch.tensor([[100.0, 1.0, -100.0, 50.0, -50.0, 2.0]])
     assert swiglu_oai(x, 1.702, 7.0)[0].tolist() == pytest.approx(swiglu(x[0].tolist()), rel=1e-5)
 
 
@@ -189,8 +192,8 @@ def test_gemma_norm_scales_by_one_plus_the_weight():
 
 
 def test_random_weights_depend_on_seed_and_name_alone():
-    one, two = target_weights(TINY, 0), target_weights(TINY, 1)
-    deeper = target_weights(mini(**_fields(num_layers=4)), 0)
+    one, two = target_weights(TINY, "random:0"), target_weights(TINY, "random:1")
+    deeper = target_weights(mini(**_fields(num_layers=4)), "random:0")
     assert not torch.equal(one["embed"], two["embed"])
     assert all(torch.equal(tensor, deeper[name]) for name, tensor in one.items())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,22 @@ class Gated(Dice):
 
     def width(self, step):
         return sum(len(work.tokens) for work in step.work)
+
+
+class Agreeing(Gated):
+    """Every draft of the three is right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.k = 3
+
+    def run(self, step):
+        result = super().run(step)
+        emitted = [
+            [97] * (len(work.tokens) if number < len(step.decodes) else int(work.last))
+            for number, work in enumerate(step.work)
+        ]
+        return replace(result, emitted=emitted)
 
 
 class Broken(Gated):
@@ -91,6 +108,17 @@ def test_a_request_is_served_and_counted(start):
     assert engine.idle
 
 
+def test_the_acceptance_length_is_counted_before_the_cut_at_max_tokens(start):
+    engine = start(runner := Agreeing(), method="eagle3", k=3)
+    runner.gate.release(1000)
+    (request,), emissions = submit(engine, params=SamplingParams(max_tokens=6, ignore_eos=True))
+    assert [emission.tokens for emission in until_done(emissions)] == [1, 4, 1]
+    assert request.generated == 6
+    metrics = engine.metrics
+    assert (metrics.spec_verify_steps, metrics.spec_draft_tokens) == (2, 6)
+    assert (metrics.spec_accepted_tokens, metrics.acceptance_length) == (6, 4.0)
+
+
 def test_the_queue_is_bounded_and_takes_all_of_a_call_or_none(start):
     engine = start(runner := Gated(), max_num_seqs=1, queue_limit=2)
     submit(engine)
@@ -101,6 +129,25 @@ def test_the_queue_is_bounded_and_takes_all_of_a_call_or_none(start):
     assert refused.value.code == "queue-full"
     submit(engine)
     assert (engine.metrics.running, engine.metrics.waiting) == (1, 2)
+
+
+def test_what_could_never_run_is_refused_and_not_queued(start):
+    engine = start(Gated(), max_model_len=30)
+    with pytest.raises(RequestRefusedError, match="20 prompt and 11 output tokens") as refused:
+        submit(engine, params=SamplingParams(max_tokens=11))
+    assert refused.value.code == "context-length-exceeded"
+    assert engine.idle
+    submit(engine, params=SamplingParams(max_tokens=10))
+
+
+def test_a_request_for_no_token_ends_with_one_empty_emission(start):
+    engine = start(runner := Gated())
+    runner.gate.release(1000)
+    _, emissions = submit(engine, params=SamplingParams(max_tokens=0))
+    assert until_done(emissions) == [Emission("", 0, "length")]
+    metrics = engine.metrics
+    assert (metrics.generation_tokens, sum(metrics.ttft.counts)) == (0, 0)
+    assert (metrics.finished, sum(metrics.e2el.counts)) == ({"length": 1}, 1)
 
 
 def test_an_abort_in_the_middle_of_a_step_frees_the_pages_before_the_next(start):

@@ -117,6 +117,24 @@ def test_a_seed_repeats_and_another_does_not(server):
     assert ask(1) == ask(1) != ask(2)
 
 
+def test_a_seed_repeats_beside_any_other_requests(server):
+    body = chat("dice", max_tokens=16, temperature=1.0, seed=1)
+    alone = server.post(CHAT, body)[1]["choices"]
+    crowd = [body, chat("y" * 200, max_tokens=12, temperature=1.0), body, chat("z", seed=2)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda one: server.post(CHAT, {"max_tokens": 9} | one)[1], crowd))
+    assert answers[0]["choices"] == answers[2]["choices"] == alone
+
+
+def test_no_stop_counts_before_min_tokens(server):
+    body = chat("stop", max_tokens=12)
+    text = server.post(CHAT, body)[1]["choices"][0]["message"]["content"]
+    stop = {"stop": text[1:3], "min_tokens": 8}
+    choice = server.post(CHAT, body | stop)[1]["choices"][0]
+    assert len(choice["message"]["content"]) >= 8
+    assert text.startswith(choice["message"]["content"])
+
+
 def test_a_second_turn_hits_the_prefix_cache(server):
     first = chat("long " * 30, max_tokens=4)
     assert server.post(CHAT, first)[1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
@@ -135,13 +153,16 @@ def test_a_second_turn_hits_the_prefix_cache(server):
         ({"messages": []}, 400, "bad_request", "messages"),
         ({"messages": ["x"]}, 400, "bad_request", "messages[0]"),
         ({"messages": [{"content": "x"}]}, 400, "bad_request", "messages[0].role"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, 400, "bad_request", "messages[0].role"),
         ({"messages": [{"role": "user", "content": 3}]}, 400, "bad_request", "messages[0].content"),
         (chat([{"type": "image_url"}]), 400, "unsupported_field", "messages[0].content[0]"),
         (chat("x") | {"model": "other"}, 404, "unknown_model", "model"),
         (chat("x", n=2), 400, "unsupported_field", "n"),
         (chat("x", tools=[{}]), 400, "unsupported_field", "tools"),
         (chat("x", logit_bias={"1": 2}), 400, "unsupported_field", "logit_bias"),
-        (chat("x", logprobs=True), 400, "unsupported_field", "logprobs"),
+        (chat("x", logprobs=1), 400, "bad_request", "logprobs"),
+        (chat("x", top_logprobs=2), 400, "bad_request", "top_logprobs"),
+        (chat("x", logprobs=True, top_logprobs=21), 400, "bad_request", "top_logprobs"),
         (chat("x", temperature=-1), 400, "bad_request", "temperature"),
         (chat("x", temperature="hot"), 400, "bad_request", "temperature"),
         (chat("x", top_p=1.5), 400, "bad_request", "top_p"),
@@ -161,7 +182,7 @@ def test_a_second_turn_hits_the_prefix_cache(server):
         (chat("x", seed=2**63), 400, "bad_request", "seed"),
         (chat("x", max_completion_tokens=0), 400, "bad_request", "max_completion_tokens"),
         (chat("x", stop=["a"] * 65), 400, "bad_request", "stop"),
-        (chat("x", logprobs=0), 400, "unsupported_field", "logprobs"),
+        (chat("x", logprobs=0), 400, "bad_request", "logprobs"),
         (chat("x", n=True), 400, "unsupported_field", "n"),
         (chat("x", stop_token_ids=[3]), 400, "unsupported_field", "stop_token_ids"),
     ],
@@ -247,6 +268,7 @@ def test_the_server_says_what_it_is(server):
     assert (info["nonce"], info["pid"]) == ("n-1", server.process.pid)
     config = info["config"]
     assert (config["max_num_seqs"], config["k"], config["capture_sizes"]) == (2, 3, [4, 8])
+    assert config["weights_identity"] == ""
     assert config["acceptance"] == {"mode": "real", "length": None, "k": 3}
     assert server.get("/v1/models")["data"][0]["id"] == "tiny"
 
@@ -289,6 +311,7 @@ def test_max_num_seqs_binds_and_the_queue_is_bounded(server):
 def test_synthetic_acceptance_is_said_and_realised():
     with running(*SYNTHETIC) as server:
         assert server.get("/v1/models")["data"][0]["acceptance"]["mode"] == "synthetic"
+        assert server.metric("synthetic_acceptance") == 1
         acceptance = server.get("/server_info")["config"]["acceptance"]
         assert (acceptance["length"], acceptance["law"]) == (2.78, "min-variance")
         _, body = server.post(CHAT, chat("x", max_tokens=200, ignore_eos=True))
@@ -299,6 +322,22 @@ def test_synthetic_acceptance_is_said_and_realised():
             2.78, abs=4 * (0.78 * 0.22 / steps) ** 0.5
         )
         assert server.metric("decode_rows_total") == 4 * steps
+
+
+def test_synthetic_acceptance_refuses_to_be_evaluated():
+    with running(*SYNTHETIC) as server:
+        scored = {"prompt": "x", "max_tokens": 1, "echo": True, "logprobs": 1}
+        status, answer = server.post(TEXT, scored)
+        assert (status, answer["error"]["code"]) == (409, "synthetic_acceptance")
+        assert answer["error"]["param"] == "logprobs"
+        data = json.dumps(chat("x", max_tokens=1)).encode()
+        required = {"X-Infx-Require": "real-acceptance"}
+        request = urllib.request.Request(server.url + CHAT, data=data, headers=required)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=60)
+        told = json.load(refused.value)["error"]
+        assert (refused.value.code, told["code"]) == (409, "synthetic_acceptance")
+        assert told["param"] == "X-Infx-Require"
 
 
 def test_term_finishes_what_runs_and_refuses_what_comes():

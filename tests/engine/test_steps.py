@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -91,6 +92,18 @@ def test_a_cached_prefix_gives_the_same_tokens(one_shot):
     assert longer.tokens[-14:] == outputs(small(), [longer.tokens[:-14]])[0]
 
 
+def test_a_page_is_shared_only_after_the_same_prefix():
+    x, y, w, z = (prompt(number, 16) for number in range(4))
+    driven = Driven(small())
+    for one in ([*x, *z, 40], [*w, *y, 40]):
+        driven.add(one)
+    driven.finish()
+    request = driven.add([*x, *y, 40])
+    driven.finish()
+    assert request.cached_tokens == 16
+    assert request.tokens[33:] == outputs(small(), [[*x, *y, 40]])[0]
+
+
 def test_the_last_token_of_a_wholly_cached_prompt_is_computed():
     driven = Driven(small(**EAGLE))
     requests = []
@@ -99,6 +112,20 @@ def test_the_last_token_of_a_wholly_cached_prompt_is_computed():
         driven.finish()
     assert requests[1].cached_tokens == 48
     assert requests[1].tokens == requests[0].tokens
+
+
+def test_an_emission_names_its_tokens_and_when_they_were_sampled():
+    driven = Driven(small(**EAGLE))
+    request = driven.add(prompt(0, 5))
+    step = driven.scheduler.schedule()
+    begun_s = time.monotonic()
+    result = driven.runner.run(step)
+    ended_s = time.monotonic()
+    ((whose, emission),) = driven.scheduler.commit(step, result)
+    assert whose is request
+    assert emission.ids == tuple(request.tokens[5:])
+    assert emission.tokens == 1
+    assert begun_s < emission.sampled_s < ended_s
 
 
 def test_max_num_seqs_binds():
@@ -113,7 +140,7 @@ def test_max_num_seqs_binds():
 
 def test_pads_write_nothing_and_change_nothing():
     shape = mini()
-    model = ReferenceModel(shape, target_weights(shape, 0))
+    model = ReferenceModel(shape, target_weights(shape, "random:0"))
     span = Span(prompt(1, 20), 0, [2, 1])
     plain, padded = KvCache.empty(shape, 4), KvCache.empty(shape, 4)
     hidden, _ = model.forward(make_batch([span], 16), plain)
@@ -122,8 +149,10 @@ def test_pads_write_nothing_and_change_nothing():
     assert batch.batch_ids.tolist() == [0] * 20 + [PAD] * 12
     assert torch.allclose(wide[:20], hidden, atol=1e-4)
     assert torch.isfinite(wide).all()
-    assert padded.keys[:, [0, 3]].abs().sum() == 0
-    assert padded.index_keys.view(5, 4, 16, -1)[:, [0, 3]].abs().sum() == 0
+    for layer in range(shape.num_layers):
+        keys, values = padded.read(layer, torch.tensor([[[0, 3]]]))
+        index_keys = padded.read_index(layer, torch.tensor([[0, 3]]))
+        assert not any(tensor.any() for tensor in (keys, values, index_keys))
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 4), (4, 4), (5, 16), (17, 17)])

@@ -10,9 +10,10 @@ import pytest
 
 from infx import frameworks
 from infx.domain.acceptance import Acceptance
-from infx.domain.axes import AXES
+from infx.domain.axes import AXES, VOCABULARY
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
+from infx.frameworks.infx import SERVED_RANKS
 from tests.frameworks.arms import arm, value
 
 INFX = frameworks.get("infx")
@@ -78,6 +79,18 @@ def test_the_engine_reads_its_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "abc\n"), done.stderr
 
 
+def test_a_curve_is_told_and_read_back(tmp_path: Path) -> None:
+    curve = Acceptance("synthetic", 2.39, "from-curve", k=2, curve=(0.79, 0.6))
+    arm = infx(axes={"k": 2}, method="dspark", acceptance=curve)
+    argv = INFX.launch(arm, "h", 1, tmp_path).argv
+    assert value(argv, "--acceptance-curve") == "0.79,0.6"
+    assert value(argv, "--acceptance-law") == "from-curve"
+    assert "--synthetic-acceptance-length" not in argv
+    told = {"mode": "synthetic", "length": 2.39, "law": "from-curve", "k": 2, "curve": [0.79, 0.6]}
+    assert INFX.acceptance({"/server_info": {"config": {"acceptance": told}}}) == curve
+    assert arm.arm_id != infx(axes={"k": 2}, method="dspark").arm_id
+
+
 def test_real_acceptance_says_nothing_of_a_length(tmp_path: Path) -> None:
     argv = INFX.launch(infx(axes={"k": 3}, method="eagle3"), "h", 1, tmp_path).argv
     assert "--synthetic-acceptance-length" not in argv
@@ -89,15 +102,13 @@ def test_real_acceptance_says_nothing_of_a_length(tmp_path: Path) -> None:
     ("fields", "code"),
     [
         ({"axes": {"mono": "on"}}, "mono-not-built"),
-        ({"axes": {"tp": 2}}, "unsupported-tp"),
+        ({"axes": {"tp": 3}}, "unsupported-tp"),
         ({"axes": {"pp": 2}}, "unsupported-axis"),
         ({"axes": {"ep": 2}}, "unsupported-axis"),
         ({"axes": {"dp_attention": True}}, "unsupported-axis"),
         ({"axes": {"kv_offload": "dram"}}, "unsupported-axis"),
-        ({"axes": {"kv_cache_dtype": "fp8"}}, "unsupported-dtype"),
-        ({"axes": {"index_cache_dtype": "mxfp4"}}, "unsupported-dtype"),
         ({"options": {"dtype": "bfloat16"}}, "unsupported-dtype"),
-        ({"method": "dspark"}, "unsupported-method"),
+        ({"method": "medusa"}, "unsupported-method"),
     ],
 )
 def test_refusals(fields: dict[str, Any], code: str) -> None:
@@ -107,6 +118,24 @@ def test_refusals(fields: dict[str, Any], code: str) -> None:
 def test_what_is_served_is_not_refused() -> None:
     axes = {"k": 3, "kv_cache_dtype": "fp32", "max_num_seqs": 4, "capture_sizes": (4,)}
     assert not INFX.refusals(infx(axes=axes, method="eagle3"))
+    for ranks in SERVED_RANKS:
+        assert not INFX.refusals(infx(axes={"tp": ranks}))
+
+
+def test_the_planner_knows_the_ranks_that_the_engine_serves() -> None:
+    code = "from infx.engine.ranks.division import SERVED; print(SERVED)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(SERVED_RANKS)
+
+
+@pytest.mark.parametrize("axis", ["kv_cache_dtype", "index_cache_dtype"])
+@pytest.mark.parametrize("kind", VOCABULARY["kv_cache_dtype"])
+def test_every_kind_of_cache_is_served_and_asked_for(tmp_path: Path, axis: str, kind: str) -> None:
+    asked = infx(axes={axis: kind})
+    assert not INFX.refusals(asked)
+    flag = "--" + axis.replace("_", "-")
+    told = value(INFX.launch(asked, "h", 1, tmp_path).argv, flag)
+    assert told == ("fp32" if kind == "auto" else kind)
 
 
 INFO = {
@@ -136,8 +165,8 @@ def test_every_reported_axis_goes_by_its_name() -> None:
     """A name that no axis has would never be compared with the plan."""
     code = (
         "import json; from infx.engine.arguments import parse\n"
-        "from infx.engine.server.handlers import server_info\n"
-        "print(json.dumps(server_info(parse([])[0])))"
+        "from infx.engine.server.info import Info\n"
+        "print(json.dumps(Info(parse([])[0]).server()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     told = INFX.resolved({"/server_info": json.loads(done.stdout)})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-__all__ = ["Rotary", "Turn", "gemma_norm", "rotate", "swiglu_oai"]
+from infx.engine.quant import fp8_quantise
+
+__all__ = ["Rotary", "Turn", "gemma_norm", "projection", "rotate", "swiglu_oai"]
+
+# Positions tabulated at once: the true model's half million would take half a gigabyte.
+FIRST_POSITIONS = 16384
 
 
 def gemma_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -21,6 +27,24 @@ def swiglu_oai(gate_up: Tensor, alpha: float, limit: float) -> Tensor:
     gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     lit = gate * torch.sigmoid(alpha * gate)
     return torch.addcmul(lit, lit, up)
+
+
+def projection(weight: Tensor, dtype: str) -> Callable[[Tensor], Tensor]:
+    """Return the product with ``weight`` [in, out]: float32 ("fp32"), or of e4m3 numbers ("fp8").
+
+    With FP8 each row of the input has its scale, and each output channel of the weight; numbers
+    are multiplied and added in float32.
+    """
+    if dtype == "fp32":
+        return lambda x: x @ weight
+    numbers, scale = fp8_quantise(weight, 0)
+    columns = numbers.float()
+
+    def product(x: Tensor) -> Tensor:
+        rows, row_scale = fp8_quantise(x, -1)
+        return (rows.float() @ columns) * row_scale * scale
+
+    return product
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +66,24 @@ class Rotary:
     """
 
     def __init__(self, dim: int, size: int, theta: float, positions: int) -> None:
-        inverse = theta ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
-        angle = torch.outer(torch.arange(positions, dtype=torch.float64), inverse)
-        rest = torch.zeros(positions, dim - size, dtype=torch.float64)
-        self._cos = torch.cat([angle.cos(), angle.cos(), rest + 1], dim=1).float()
-        self._sin = torch.cat([-angle.sin(), angle.sin(), rest], dim=1).float()
+        self._inverse = theta ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
         self._partner = torch.arange(dim)
         self._partner[:size] = self._partner[:size].roll(size // 2)
+        self._rest, self._positions = dim - size, positions
+        self._tabulate(min(positions, FIRST_POSITIONS))
 
     def at(self, positions: Tensor) -> Turn:
         """Return the turn of ``positions`` [rows], the same for every layer."""
+        known = len(self._cos)
+        if known < self._positions and len(positions) and (last := int(positions.max())) >= known:
+            self._tabulate(min(self._positions, 2 * last))
         return Turn(self._cos[positions][:, None], self._sin[positions][:, None], self._partner)
+
+    def _tabulate(self, positions: int) -> None:
+        angle = torch.outer(torch.arange(positions, dtype=torch.float64), self._inverse)
+        rest = torch.zeros(positions, self._rest, dtype=torch.float64)
+        self._cos = torch.cat([angle.cos(), angle.cos(), rest + 1], dim=1).float()
+        self._sin = torch.cat([-angle.sin(), angle.sin(), rest], dim=1).float()
 
 
 def rotate(x: Tensor, turn: Turn) -> Tensor:

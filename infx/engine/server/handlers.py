@@ -3,175 +3,175 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import time
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from infx import __version__
-from infx.engine.config import EngineConfig
 from infx.engine.loop import Engine, RequestRefusedError
 from infx.engine.metrics import render
-from infx.engine.request import Emission, FinishReason, Request
-from infx.engine.server.answers import Answer, error_body, sse
+from infx.engine.request import Request
+from infx.engine.server.answers import Answer, ChatChoice, TextChoice, error_body, write_json
 from infx.engine.server.bodies import (
-    BodyError,
     Call,
     read_chat,
     read_completion,
-    read_text,
+    read_json,
+    read_tokenize,
     read_tokens,
 )
+from infx.engine.server.delivery import Gathered, Mailbox, Sink
+from infx.engine.server.events import EventStream
+from infx.engine.server.fields import BodyError
+from infx.engine.server.info import Info
 
-__all__ = ["Handlers", "server_info"]
+__all__ = ["Handlers"]
 
 # HTTP status of each refusal; everything else about a body is 400.
 STATUS = {
     "unknown-model": 404,
+    "synthetic-acceptance": 409,
     "queue-full": 429,
     "draining": 503,
     "loading": 503,
     "engine-failed": 500,
 }
+# Bodies over this are read in a thread of their own, so that streams go on meanwhile.
+LARGE_BODY_BYTES = 1 << 16
+REQUIRE = "X-Infx-Require"
 
-Reader = Callable[..., Call]
+Reader = Callable[..., Any]
+ChoiceType = type[ChatChoice] | type[TextChoice]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Handlers:
-    """Request handlers over one engine."""
+    """Request handlers over one engine. Made inside the event loop that serves them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._config = engine, engine.config
-        self._started_s = int(time.time())
+        self._info = Info(engine.config)
+        engine.metrics.synthetic_acceptance = self._synthetic
+        self._mailbox = Mailbox(asyncio.get_running_loop())
 
     def routes(self) -> list[web.RouteDef]:
         """Return every route of the server."""
         return [
-            web.post("/v1/chat/completions", self._chat),
-            web.post("/v1/completions", self._completion),
-            web.post("/tokenize", self._tokenize),
-            web.post("/detokenize", self._detokenize),
+            web.post("/v1/chat/completions", self._answering(self._chat)),
+            web.post("/v1/completions", self._answering(self._completion)),
+            web.post("/tokenize", self._answering(self._tokenize)),
+            web.post("/detokenize", self._answering(self._detokenize)),
+            web.get("/tokenizer_info", self._tokenizer_info),
             web.get("/v1/models", self._models),
             web.get("/health", self._health),
             web.get("/metrics", self._metrics),
-            web.get("/server_info", self._info),
+            web.get("/server_info", self._server_info),
         ]
 
+    def _answering(self, handler: Handler) -> Handler:
+        """Return ``handler`` with its refusals answered."""
+
+        async def answer(http: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(http)
+            except BodyError as error:
+                return self._refuse(error.code, error.message, error.field)
+            except RequestRefusedError as error:
+                return self._refuse(error.code, str(error))
+
+        return answer
+
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        return await self._generate(http, read_chat, chat=True)
+        return await self._generate(http, read_chat, ChatChoice)
 
     async def _completion(self, http: web.Request) -> web.StreamResponse:
-        return await self._generate(http, read_completion, chat=False)
+        return await self._generate(http, read_completion, TextChoice)
 
     async def _tokenize(self, http: web.Request) -> web.StreamResponse:
-        try:
-            body = await _json_object(http)
-            tokens = read_text(body, self._engine.tokenizer, self._config.context)
-        except BodyError as error:
-            return self._refuse(error.code, error.message, error.field)
-        answer = {"tokens": tokens, "count": len(tokens), "max_model_len": self._config.context}
-        return web.json_response(answer)
+        tokens = await self._read(http, read_tokenize)
+        return _json(
+            {"tokens": tokens, "count": len(tokens), "max_model_len": self._config.context}
+        )
 
     async def _detokenize(self, http: web.Request) -> web.StreamResponse:
-        tokenizer = self._engine.tokenizer
-        try:
-            tokens = read_tokens(await _json_object(http), tokenizer)
-        except BodyError as error:
-            return self._refuse(error.code, error.message, error.field)
-        return web.json_response({"prompt": tokenizer.decode(tokens)})
+        tokens = await self._read(http, read_tokens)
+        return _json({"prompt": self._engine.tokenizer.decode(tokens, special=True)})
+
+    async def _tokenizer_info(self, _: web.Request) -> web.Response:
+        return _json(self._info.tokenizer())
 
     async def _models(self, _: web.Request) -> web.Response:
-        model = {
-            "id": self._config.served_model_name,
-            "object": "model",
-            "created": self._started_s,
-            "owned_by": "infx",
-            "max_model_len": self._config.context,
-            "synthetic_acceptance": self._synthetic,
-            "acceptance": _acceptance(self._config),
-        }
-        return web.json_response({"object": "list", "data": [model]})
+        return _json(self._info.models())
 
     async def _health(self, _: web.Request) -> web.Response:
         state = "failed" if self._engine.failed else self._engine.state
-        return web.json_response({"status": state}, status=200 if state == "ready" else 503)
+        return _json({"status": state}, status=200 if state == "ready" else 503)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         text = render(self._engine.metrics)
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
-    async def _info(self, _: web.Request) -> web.Response:
-        return web.json_response(server_info(self._config))
+    async def _server_info(self, _: web.Request) -> web.Response:
+        return _json(self._info.server(self._engine.pids))
 
-    @property
-    def _synthetic(self) -> bool:
-        return self._config.acceptance.mode == "synthetic"
+    async def _generate(
+        self, http: web.Request, read: Reader, choice: ChoiceType
+    ) -> web.StreamResponse:
+        self._check_required(http)
+        call: Call = await self._read(http, read)
+        self._check_probabilities(call)
+        answer = Answer(self._config.served_model_name, choice is ChatChoice, self._synthetic)
+        return await (self._stream if call.stream else self._whole)(http, call, answer, choice)
 
-    async def _generate(self, http: web.Request, read: Reader, *, chat: bool) -> web.StreamResponse:
-        emissions: asyncio.Queue[tuple[int, Emission]] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
+    async def _stream(
+        self, http: web.Request, call: Call, answer: Answer, choice: ChoiceType
+    ) -> web.StreamResponse:
+        stream = EventStream(answer, call.include_usage, self._engine.metrics.write_delay)
+        with self._submitted(call, stream) as requests:
+            return await stream.run(http, self._choices(requests, call, choice), requests)
 
-        def deliver(index: int, emission: Emission) -> None:
-            loop.call_soon_threadsafe(emissions.put_nowait, (index, emission))
+    async def _whole(
+        self, _: web.Request, call: Call, answer: Answer, choice: ChoiceType
+    ) -> web.Response:
+        gathered = Gathered(len(call.prompts))
+        with self._submitted(call, gathered) as requests:
+            emissions = await gathered.all()
+        if any(emission.finish_reason == "error" for emission in emissions):
+            return self._refuse("engine-failed", f"a step failed: {self._engine.failed}")
+        choices = self._choices(requests, call, choice)
+        whole = [one.whole(emission) for one, emission in zip(choices, emissions, strict=True)]
+        return _json(answer.whole(whole, requests))
 
+    @contextlib.contextmanager
+    def _submitted(self, call: Call, sink: Sink) -> Iterator[list[Request]]:
+        """Queue the call for the length of a block: who leaves it early frees the pages."""
+        requests = self._engine.submit(call.prompts, call.params, self._mailbox.to(sink))
         try:
-            body = await _json_object(http)
-            self._check_model(body.get("model"))
-            call = read(body, self._engine.tokenizer, self._config.context)
-            requests = self._engine.submit(call.prompts, call.params, deliver)
-        except BodyError as error:
-            return self._refuse(error.code, error.message, error.field)
-        except RequestRefusedError as error:
-            return self._refuse(error.code, error.message)
-        answer = Answer(self._config.served_model_name, chat, self._synthetic)
-        try:
-            feed = _until_done(emissions, len(requests))
-            if call.stream:
-                return await self._stream(http, answer, call, requests, feed)
-            return await self._whole(answer, requests, feed)
+            yield requests
         finally:
             self._engine.abort(requests)
 
-    async def _whole(
-        self, answer: Answer, requests: list[Request], feed: AsyncIterator[tuple[int, Emission]]
-    ) -> web.Response:
-        texts = [""] * len(requests)
-        reasons: list[FinishReason | None] = [None] * len(requests)
-        async for index, emission in feed:
-            texts[index] += emission.text
-            reasons[index] = emission.finish_reason
-        if "error" in reasons:
-            return self._refuse("engine-failed", f"a step failed: {self._engine.failed}")
-        return web.json_response(answer.whole(texts, reasons, requests))
+    def _choices(
+        self, requests: list[Request], call: Call, choice: ChoiceType
+    ) -> Sequence[ChatChoice | TextChoice]:
+        tokenizer = self._engine.tokenizer
+        return [choice(at, request, call, tokenizer) for at, request in enumerate(requests)]
 
-    async def _stream(
-        self,
-        http: web.Request,
-        answer: Answer,
-        call: Call,
-        requests: list[Request],
-        feed: AsyncIterator[tuple[int, Emission]],
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
-        )
-        await response.prepare(http)
-        opened: set[int] = set()
-        async for index, emission in feed:
-            events = b""
-            if index not in opened and (opening := answer.opening(index)):
-                events += sse(opening)
-            opened.add(index)
-            events += sse(answer.piece(index, emission.text, emission.finish_reason))
-            await response.write(events)
-        if call.include_usage:
-            await response.write(sse(answer.closing(requests)))
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-        return response
+    async def _read(self, http: web.Request, read: Reader) -> Any:
+        """Return what ``read`` makes of the body. Raises BodyError."""
+        try:
+            data = await http.read()
+        except web.RequestPayloadError as error:
+            raise BodyError("bad-request", f"the body cannot be read: {error}", "body") from error
+        if len(data) < LARGE_BODY_BYTES:
+            return self._understand(data, read)
+        return await asyncio.to_thread(self._understand, data, read)
+
+    def _understand(self, data: bytes, read: Reader) -> Any:
+        body = read_json(data)
+        self._check_model(body.get("model"))
+        return read(body, self._engine.tokenizer, self._config.context)
 
     def _check_model(self, model: Any) -> None:
         served = self._config.served_model_name
@@ -179,74 +179,41 @@ class Handlers:
             message = f"model {model!r} is not served here; expected {served!r}"
             raise BodyError("unknown-model", message[:300], "model")
 
+    def _check_required(self, http: web.Request) -> None:
+        """Refuse what the caller's header forbids. Raises BodyError."""
+        required = http.headers.get(REQUIRE)
+        if required not in (None, "real-acceptance"):
+            raise BodyError("bad-request", f"{REQUIRE}: expected real-acceptance", REQUIRE)
+        if required and self._synthetic:
+            raise self._decided_by_law(REQUIRE)
+
+    def _check_probabilities(self, call: Call) -> None:
+        """Refuse probabilities that would mean nothing. Raises BodyError."""
+        if call.params.prompt_logprobs is not None and self._synthetic:
+            raise self._decided_by_law("logprobs")
+        if call.params.logprobs is not None and self._config.model == "null":
+            raise BodyError("unsupported-field", "the null model has no probabilities", "logprobs")
+
+    def _decided_by_law(self, field: str) -> BodyError:
+        message = (
+            "this server's acceptance is synthetic, so its text is no answer of the model; "
+            "evaluate on a server without --synthetic-acceptance-length"
+        )
+        return BodyError("synthetic-acceptance", message, field)
+
+    @property
+    def _synthetic(self) -> bool:
+        return self._config.acceptance.mode == "synthetic"
+
     def _refuse(self, code: str, message: str, field: str | None = None) -> web.Response:
         self._engine.metrics.refusals[code] += 1
         status = STATUS.get(code, 400)
         headers = {"Retry-After": "1"} if status in (429, 503) else None
-        body = error_body(status, code, message, field)
-        return web.json_response(body, status=status, headers=headers)
+        return _json(error_body(status, code, message, field), status, headers)
 
 
-def server_info(config: EngineConfig) -> dict[str, Any]:
-    """Return the resolved configuration in the names of `infx.domain.axes`, and who answers."""
-    return {
-        "engine": "infx",
-        "version": __version__,
-        "pid": os.getpid(),
-        "nonce": config.nonce,
-        "served_model_name": config.served_model_name,
-        "config": {
-            "shape": config.model,
-            "weights": config.weights,
-            "dtype": config.dtype,
-            "tp": config.tp,
-            "pp": 1,
-            "ep": 1,
-            "dp_attention": False,
-            "mono": config.mono,
-            "kv_cache_dtype": "fp32",
-            "index_cache_dtype": "fp32",
-            "k": config.k,
-            "method": config.method,
-            "block_size": config.block_size,
-            "num_blocks": config.pages,
-            "max_num_seqs": config.max_num_seqs,
-            "max_num_batched_tokens": config.max_num_batched_tokens,
-            "max_model_len": config.context,
-            "capture_sizes": list(config.capture_sizes),
-            "capture_sizes_unit": "rows",
-            "prefix_caching": config.prefix_caching,
-            "kv_offload": "none",
-            "queue_limit": config.queue_limit,
-            "threads": config.threads,
-            "acceptance": _acceptance(config),
-        },
-    }
-
-
-def _acceptance(config: EngineConfig) -> dict[str, Any]:
-    acceptance = config.acceptance
-    told = {"mode": acceptance.mode, "length": acceptance.length, "k": acceptance.k}
-    if acceptance.mode == "real":
-        return told
-    return told | {"law": acceptance.law, "seed": config.acceptance_seed}
-
-
-async def _json_object(http: web.Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await http.read())
-    except (ValueError, RecursionError, web.RequestPayloadError) as error:
-        # A ValueError is no JSON, no UTF-8, or a number of more digits than Python reads.
-        raise BodyError("bad-request", f"the body is not JSON: {error}", "body") from error
-    if not isinstance(body, dict):
-        raise BodyError("bad-request", "the body is not a JSON object", "body")
-    return body
-
-
-async def _until_done(
-    emissions: asyncio.Queue[tuple[int, Emission]], going: int
-) -> AsyncIterator[tuple[int, Emission]]:
-    while going:
-        index, emission = await emissions.get()
-        going -= emission.finish_reason is not None
-        yield index, emission
+def _json(
+    body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    data = write_json(body)
+    return web.Response(body=data, status=status, headers=headers, content_type="application/json")

@@ -21,7 +21,7 @@ def verdict_of(acceptance: Acceptance, seed: int) -> Verdict:
     """
     if acceptance.mode == "real":
         return _compare
-    law = distribution(acceptance.law, acceptance.length or 1.0, acceptance.k)
+    law = distribution(acceptance.law, acceptance.length or 1.0, acceptance.k, acceptance.curve)
 
     def by_law(
         drafts: Sequence[int], targets: Sequence[int], number: int, emitted: int

@@ -1,4 +1,4 @@
-"""The paged cache: which page belongs to whom (`PagePool`), and the tensors (`KvCache`).
+"""Which page belongs to whom.
 
 Full pages are known by a hash that chains over all tokens before them, so a request whose prompt
 begins with cached pages shares them. A page without references stays findable until it is needed.
@@ -11,14 +11,8 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from infx.engine.shapes import ModelConfig
-
-__all__ = ["KvCache", "PagePool", "chain", "page_bytes"]
+__all__ = ["PagePool", "chain"]
 
 
 def chain(previous: bytes, tokens: Sequence[int]) -> bytes:
@@ -101,48 +95,3 @@ class PagePool:
             del self._page_of[name]
         self._references[page] = 1
         return page
-
-
-@dataclass(frozen=True, slots=True)
-class KvCache:
-    """Float32 pages by slot.
-
-    ``keys``, ``values`` [layers + 1, pages, kv heads, block, head dim] (the last layer is the
-    draft's), ``index_keys`` [layers, slots, head dim], ``features`` [slots, hidden]: the target's
-    auxiliary states as the draft reads them, kept by slot so that chunks, shared prefixes and
-    rejected drafts need no state of their own.
-    """
-
-    keys: Tensor
-    values: Tensor
-    index_keys: Tensor
-    features: Tensor
-    block: int
-
-    @classmethod
-    def empty(cls, shape: ModelConfig, pages: int) -> KvCache:
-        """Return a cache of ``pages`` pages of zeros."""
-        import torch
-
-        slots = pages * shape.block_size
-        paged = (shape.num_layers + 1, pages, shape.kv_heads, shape.block_size, shape.head_dim)
-        return cls(
-            keys=torch.zeros(paged),
-            values=torch.zeros(paged),
-            index_keys=torch.zeros(shape.num_layers, slots, shape.head_dim),
-            features=torch.zeros(slots, shape.hidden_size),
-            block=shape.block_size,
-        )
-
-    def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
-        """Store ``keys``, ``values`` [n, kv heads, head dim] at ``slots`` [n]."""
-        page, offset = slots // self.block, slots % self.block
-        self.keys[layer, page, :, offset] = keys
-        self.values[layer, page, :, offset] = values
-
-
-def page_bytes(shape: ModelConfig) -> int:
-    """Return the bytes of one page over all tensors of the cache."""
-    keys_and_values = 2 * (shape.num_layers + 1) * shape.kv_heads * shape.head_dim
-    floats = keys_and_values + shape.num_layers * shape.head_dim + shape.hidden_size
-    return 4 * shape.block_size * floats

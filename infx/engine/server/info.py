@@ -1,0 +1,100 @@
+"""What the server says of itself: /server_info, /v1/models, /tokenizer_info."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from infx import __version__
+from infx.engine.config import EngineConfig
+from infx.engine.null import NULL
+from infx.engine.tokenizer import hub_config
+from infx.engine.weights import identity
+
+__all__ = ["Info"]
+
+
+class Info:
+    """Bodies of the pages that tell the resolved configuration and the weights' identity."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config, self._started_s = config, int(time.time())
+
+    def server(self, pids: Sequence[int] = ()) -> dict[str, Any]:
+        """Return who answers, and the configuration in the names of `infx.domain.axes`.
+
+        ``pids`` are the processes of the tensor-parallel ranks, rank by rank, once there are any.
+        """
+        return {
+            "engine": "infx",
+            "version": __version__,
+            "pid": os.getpid(),
+            "rank_pids": list(pids),
+            "nonce": self._config.nonce,
+            "served_model_name": self._config.served_model_name,
+            "config": _resolved(self._config) | {"weights_identity": self._weights},
+        }
+
+    @cached_property
+    def _weights(self) -> str:
+        """The hash of the checkpoint's files, "" where weights come from a seed."""
+        config = self._config
+        return "" if config.model == NULL else identity(config.weights, config.model)
+
+    def models(self) -> dict[str, Any]:
+        """Return the list of the one model, and whether an acceptance law decides its text."""
+        model = {
+            "id": self._config.served_model_name,
+            "object": "model",
+            "created": self._started_s,
+            "owned_by": "infx",
+            "max_model_len": self._config.context,
+            "synthetic_acceptance": self._config.acceptance.mode == "synthetic",
+            "acceptance": _acceptance(self._config),
+        }
+        return {"object": "list", "data": [model]}
+
+    def tokenizer(self) -> dict[str, Any]:
+        """Return the special tokens and the chat template, for clients that render chats."""
+        return hub_config() | {"model_max_length": self._config.context}
+
+
+def _resolved(config: EngineConfig) -> dict[str, Any]:
+    return {
+        "shape": config.model,
+        "weights": config.weights,
+        "dtype": config.dtype,
+        "tp": config.tp,
+        "pp": 1,
+        "ep": 1,
+        "dp_attention": False,
+        "mono": config.mono,
+        "kv_cache_dtype": config.cache_kinds.kv,
+        "index_cache_dtype": config.cache_kinds.index,
+        "k": config.k,
+        "method": config.method,
+        "block_size": config.block_size,
+        "num_blocks": config.pages,
+        "max_num_seqs": config.max_num_seqs,
+        "max_num_batched_tokens": config.max_num_batched_tokens,
+        "max_model_len": config.context,
+        "capture_sizes": list(config.capture_sizes),
+        "capture_sizes_unit": "rows",
+        "prefix_caching": config.prefix_caching,
+        "kv_offload": "none",
+        "queue_limit": config.queue_limit,
+        "threads": config.threads,
+        "acceptance": _acceptance(config),
+    }
+
+
+def _acceptance(config: EngineConfig) -> dict[str, Any]:
+    acceptance = config.acceptance
+    told: dict[str, Any] = {"mode": acceptance.mode, "length": acceptance.length, "k": acceptance.k}
+    if acceptance.mode == "real":
+        return told
+    told |= {"law": acceptance.law, "seed": config.acceptance_seed}
+    return told | ({"curve": list(acceptance.curve)} if acceptance.curve else {})
