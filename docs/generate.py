@@ -33,6 +33,10 @@ FAMILIES = {
         "Remarks on measurements that count",
         "The point stays valid; the report lists the remark.",
     ),
+    "golden": (
+        "Golden lengths",
+        "Exit code 1 for a length that does not hold, 2 or 4 for what cannot be measured.",
+    ),
     "engine": (
         "Refusals of infx's own engine",
         "At start, at planning (the candidate is excluded) or as an HTTP error.",

@@ -14,6 +14,7 @@ from infx.cli import (
     doctor,
     eval,
     gather,
+    golden,
     judge,
     logs,
     plan,
@@ -42,7 +43,7 @@ app = typer.Typer(
 
 for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, eval):
     _module.register(app)
-for _module in (config, cluster, doctor, serve):
+for _module in (golden, config, cluster, doctor, serve):
     _module.register(app)
 
 

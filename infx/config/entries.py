@@ -117,7 +117,7 @@ def _speculation(node: Node | None, library: Library) -> SpeculationSpec | None:
         law=section["law"],
         where=node.where,
     )
-    return _with_lengths(spec, node, library) if spec.golden else spec
+    return _with_lengths(spec, node, library) if spec.golden and library.goldens else spec
 
 
 def _with_lengths(spec: SpeculationSpec, node: MapNode, library: Library) -> SpeculationSpec:

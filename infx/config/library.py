@@ -28,10 +28,12 @@ Golden = Mapping[str, Mapping[int, float]]
 class Library:
     """The files behind a matrix, read when they are first named.
 
-    ``inputs`` maps each file read to the sha256 of its bytes; faults go to ``report``.
+    ``goldens`` False leaves golden curves unread. ``inputs`` maps each file read to the sha256 of
+    its bytes; faults go to ``report``.
     """
 
     project: Project
+    goldens: bool = True
     report: Report = field(default_factory=Report)
     inputs: dict[str, str] = field(default_factory=dict)
     _recipes: dict[str, Recipe | None] = field(default_factory=dict)
@@ -68,11 +70,17 @@ class Library:
         if name not in self._goldens:
             self._goldens[name] = None
             if (path := self.project.golden_path(name)) is not None:
-                node = self.read(path)
-                self._goldens[name] = _golden(node, self.report) if node else None
+                found = self.golden_file(path)
+                self._goldens[name] = found[1] if found else None
         if self.project.golden_path(name) is None:
             self._unknown("golden file", name, "golden_al/", self.project.goldens(), where)
         return self._goldens[name]
+
+    def golden_file(self, path: Path) -> tuple[str, Golden] | None:
+        """Return the model and the acceptance lengths of a golden file, None after a fault."""
+        node = self.read(path)
+        curves = _golden(node, self.report) if node else None
+        return (str(next(iter(node.values), "")), curves) if node and curves is not None else None
 
     def cluster(self, name: str, where: Where) -> Cluster | None:
         """Return the cluster called ``name`` at ``where``."""
@@ -93,7 +101,9 @@ class Library:
         where: Where,
     ) -> None:
         sentence = f"there is no {kind} `{name}` in {place}"
+        make = "or measure it: infx golden collect" if kind == "golden file" else ""
         hint = did_you_mean(name, known) or f"add {place}{name}.yaml"
+        hint = ", ".join(filter(None, (hint, make)))
         self.report.error("unknown-reference", sentence, where, hint)
 
 

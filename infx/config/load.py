@@ -16,12 +16,14 @@ from infx.domain.findings import Where
 __all__ = ["load_matrix"]
 
 
-def load_matrix(paths: Sequence[Path], project: Project) -> Matrix:
+def load_matrix(paths: Sequence[Path], project: Project, *, goldens: bool = True) -> Matrix:
     """Return the entries of all ``paths`` with what they refer to.
+
+    ``goldens`` False leaves golden curves unread, which collecting them needs: no length is known.
 
     Raises ConfigError with the findings of all files, in order of file and line.
     """
-    library = Library(project)
+    library = Library(project, goldens=goldens)
     entries: list[Entry | None] = []
     seen: dict[str, Where] = {}
     for path in paths:

@@ -122,7 +122,8 @@ class ModelSection(Section):
 
     name: Text = Field(description="the served model id")
     weights: Annotated[str, Field(pattern=WEIGHTS)] = Field(
-        description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, or a path"
+        description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, shipped (the checkpoint"
+        " that comes with infx's engine), or a path"
     )
     revision: Line = ""
     tokenizer: Text = Field("engine", description="gguf, engine, a folder or a hub id")

@@ -33,7 +33,9 @@ _PLAIN = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
 LINE = rf"^{_PLAIN}*$"
 """One line without control characters, which a terminal would obey."""
 
-WEIGHTS = rf"^(package:\w[\w.]*/{_PLAIN}+|random:[0-9]{{1,15}}|hf:{_PLAIN}+|[./~]{_PLAIN}*)$"
+WEIGHTS = (
+    rf"^(package:\w[\w.]*/{_PLAIN}+|random:[0-9]{{1,15}}|hf:{_PLAIN}+|shipped|[./~]{_PLAIN}*)$"
+)
 
 PATH = r"""^/[^\x00-\x1f\x7f-\x9f\u2028\u2029"'\\]*$"""
 """An absolute path without quotes and backslashes, which not every line of Slurm's takes."""

@@ -10,7 +10,11 @@ from infx.domain.errors import EngineError
 from infx.domain.findings import Finding
 from infx.domain.point import Arm, Point
 
-__all__ = ["check_acceptance", "option_differences"]
+__all__ = ["REAL_ACCEPTANCE", "check_acceptance", "option_differences", "require_acceptance"]
+
+REAL_ACCEPTANCE = {"X-Infx-Require": "real-acceptance"}
+"""Headers of an evaluation: infx's engine refuses such a request where acceptance is synthetic,
+whatever the server said before. Other engines do not know them."""
 
 LENGTH_SLACK = 1e-6
 
@@ -22,6 +26,12 @@ def check_acceptance(point: Point, running: Acceptance | None) -> None:
     says, at the same length. None (the engine does not tell) fits only real.
     """
     planned = Acceptance() if point.mode == "evaluation" else point.arm.acceptance
+    require_acceptance(planned, running, point.mode)
+
+
+def require_acceptance(planned: Acceptance, running: Acceptance | None, purpose: str) -> None:
+    """Raise EngineError (``acceptance-mode``) unless the server's acceptance is ``planned``, in its
+    mode and length; ``purpose`` is what needs it. None fits only real."""
     told = running or Acceptance()
     same_length = planned.length is None or (
         told.length is not None and abs(told.length - planned.length) < LENGTH_SLACK
@@ -29,16 +39,21 @@ def check_acceptance(point: Point, running: Acceptance | None) -> None:
     if told.mode == planned.mode and (told.mode == "real" or same_length):
         return
     said = _words(running) if running else "not told by the server"
-    message = f"{point.mode} needs acceptance {_words(planned)}; the running server's is {said}"
+    message = f"{purpose} needs acceptance {_words(planned)}; the running server's is {said}"
     raise EngineError("acceptance-mode", message)
 
 
 def option_differences(arm: Arm, server: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return a ``config-differs`` error for each engine option that the server reports otherwise.
+    """Return a ``config-differs`` error for other weights than the recipe's revision, and for each
+    engine option that the server reports otherwise.
 
     Axes are compared by the analysis, from the same record.
     """
     found = []
+    weights = server.get("weights_identity")
+    if arm.model.revision and weights and weights != arm.model.revision:
+        text = f"the server's weights are {weights}, planned revision {arm.model.revision}"
+        found.append(Finding("config-differs", "error", text))
     for name, planned in arm.options.items():
         running = server.get(name, server.get(name.replace("-", "_")))
         if None not in (planned, running) and running != planned:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from infx.domain.serial import decode
+from infx.job.agreement import REAL_ACCEPTANCE
 
 __all__ = ["PROGRESS", "RESULTS", "SAMPLES", "LmEvalSpec", "choices_of"]
 
@@ -84,6 +85,10 @@ def _model(spec: LmEvalSpec, progress: TextIO) -> Any:
         """lm-eval's chat client, which tells how far it is and lets no bad answer pass."""
 
         answered = cut = 0
+
+        @property
+        def header(self) -> dict[str, str]:
+            return {**super().header, **REAL_ACCEPTANCE}
 
         def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
             _tell(progress, {"total": len(requests)})

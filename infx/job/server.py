@@ -18,7 +18,7 @@ from infx.job.process import Program, exit_text
 from infx.job.record import write_whole
 from infx.job.web import Site
 
-__all__ = ["LOG", "Server"]
+__all__ = ["LOG", "Server", "answers"]
 
 LOG = "server.log"
 STATE = "server.json"
@@ -90,12 +90,7 @@ class Server:
 
     def answers(self) -> dict[str, Any]:
         """Return path -> parsed body of the framework's pages that answer 200 with JSON."""
-        found: dict[str, Any] = {}
-        for path in self.framework.pages:
-            answer = self.site.get(path)
-            if answer.status == 200 and answer.body is not None:
-                found[path] = answer.body
-        return found
+        return answers(self.framework, self.site)
 
     def stop(self) -> None:
         """End it, if it was started: TERM, then KILL after 10 s; no process of it is left then."""
@@ -112,3 +107,13 @@ class Server:
             "argv": self.argv,
         }
         write_whole(self.folder / STATE, encode_pretty(state).encode())
+
+
+def answers(framework: Framework, site: Site) -> dict[str, Any]:
+    """Return path -> parsed body of the framework's pages that answer 200 with JSON at ``site``."""
+    found: dict[str, Any] = {}
+    for path in framework.pages:
+        answer = site.get(path)
+        if answer.status == 200 and answer.body is not None:
+            found[path] = answer.body
+    return found

@@ -43,13 +43,26 @@ class Site:
         """Return the answer to GET ``path``."""
         return self._ask("GET", path, None, limit_s)
 
-    def post(self, path: str, content: Mapping[str, Any], limit_s: float) -> Answer:
+    def post(
+        self,
+        path: str,
+        content: Mapping[str, Any],
+        limit_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Return the answer to POST ``path`` with ``content`` as JSON."""
-        return self._ask("POST", path, json.dumps(content), limit_s)
+        return self._ask("POST", path, json.dumps(content), limit_s, headers)
 
-    def _ask(self, method: str, path: str, content: str | None, limit_s: float) -> Answer:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        content: str | None,
+        limit_s: float,
+        more: Mapping[str, str] | None = None,
+    ) -> Answer:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=limit_s)
-        headers = {"Content-Type": "application/json", "Connection": "close"}
+        headers = {"Content-Type": "application/json", "Connection": "close", **(more or {})}
         try:
             connection.request(method, path, content, headers)
             response = connection.getresponse()

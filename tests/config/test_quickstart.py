@@ -7,9 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+from infx.config.library import Library
 from infx.config.load import load_matrix
 from infx.config.matrix import Matrix
 from infx.config.project import Project
+from infx.domain.findings import Where
+from infx.engine.weights import identity
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +27,11 @@ def test_the_two_entries() -> None:
     assert (real.framework, real.image) == ("llamacpp", "pypi:xllamacpp==2026.10.11549")
     assert own.framework == "infx"
     assert own.speculation is not None
-    assert own.speculation.lengths[3] == 2.78
+    assert own.speculation.golden == "minimaxm3-mini_eagle3"  # measured on these very weights
+    assert 2.2 < own.speculation.lengths[3] <= 4
+    assert all(
+        one.bars == {"strict-match": 0.9, "flexible-extract": 0.9} for one in own.evaluations
+    )
     assert any(rule.values.get("queueing") for rule in own.scenarios[0].include)
     assert [e.limit for entry in (real, own) for e in entry.evaluations] == [6, 64]
 
@@ -32,10 +39,18 @@ def test_the_two_entries() -> None:
 def test_every_matrix_recipe_and_golden_file_is_sound() -> None:
     project = Project.find(ROOT)
     matrix = load_matrix([project.matrix_path(name) for name in project.matrices()], project)
-    used = {name for name in matrix.inputs if name.startswith(("recipes/", "golden_al/"))}
-    assert used == {str(p.relative_to(ROOT)) for p in ROOT.glob("recipes/*.yaml")} | {
-        str(p.relative_to(ROOT)) for p in ROOT.glob("golden_al/*.yaml")
-    }
+    used = {name for name in matrix.inputs if name.startswith("recipes/")}
+    assert used == {str(p.relative_to(ROOT)) for p in ROOT.glob("recipes/*.yaml")}
+    library = Library(project)
+    curves = {name: library.golden(name, Where(name)) for name in project.goldens()}
+    library.report.check()
+    assert all(curves.values())
+    assert curves.keys() == {path.stem for path in ROOT.glob("golden_al/*.yaml")}
+
+
+def test_the_recipe_names_the_shipped_checkpoint() -> None:
+    recipe = quickstart().entries[1].recipe
+    assert (recipe.model.weights, recipe.model.revision) == ("shipped", identity("shipped"))
 
 
 def test_it_loads_in_50_ms() -> None:

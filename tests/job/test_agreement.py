@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.errors import EngineError
 from infx.job.agreement import check_acceptance, option_differences
-from tests.job.jobs import arm, point
+from tests.job.jobs import MINI, arm, point
 
 REAL, SYNTHETIC = Acceptance(), Acceptance("synthetic", 2.78, k=3)
 
@@ -47,3 +49,19 @@ def test_options_that_differ() -> None:
     assert [finding.code for finding in found] == ["config-differs"]
     assert found[0].level == "error"
     assert found[0].sentence == "the server runs parallel=1, planned 2"
+
+
+@pytest.mark.parametrize(
+    ("planned", "running", "differs"),
+    [
+        ("6a8f", "6a8f", False),
+        ("6a8f", "77e1", True),
+        ("6a8f", "", False),  # an engine that does not tell
+        ("", "77e1", False),
+    ],
+)
+def test_other_weights_than_the_recipes(planned: str, running: str, differs: bool) -> None:
+    server = arm(model=replace(MINI, weights="shipped", revision=planned))
+    found = option_differences(server, {"weights_identity": running})
+    assert [finding.code for finding in found] == ["config-differs"] * differs
+    assert not found or "weights are 77e1, planned revision 6a8f" in found[0].sentence
