@@ -33,7 +33,7 @@ def test_the_two_entries() -> None:
         one.bars == {"strict-match": 0.9, "flexible-extract": 0.9} for one in own.evaluations
     )
     assert any(rule.values.get("queueing") for rule in own.scenarios[0].include)
-    assert [e.limit for entry in (real, own) for e in entry.evaluations] == [6, 64]
+    assert [e.limit for entry in (real, own) for e in entry.evaluations] == [6, 128]
 
 
 def test_every_matrix_recipe_and_golden_file_is_sound() -> None:

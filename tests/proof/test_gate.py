@@ -13,7 +13,7 @@ from infx.analysis.paired import pair
 from infx.domain.record import Score
 from infx.job.accuracy import evaluate
 from infx.job.lm_eval_run import SAMPLES
-from tests.engine.broken_weights import expert_times_four, nibbles_swapped
+from tests.engine.broken_weights import MOST_USED, expert_times_four, nibbles_swapped
 from tests.engine.running_engine import running
 from tests.job.jobs import arm, point
 
@@ -61,9 +61,9 @@ def fails(sound, folder: Path, weights: str, *program: str) -> None:
     assert {verdict.answer for verdict in judge_score(score) if verdict.bar} == {"fail"}
 
 
-@pytest.mark.parametrize("layer", [1, 2, 3])
-def test_one_expert_with_scales_times_four(sound, tmp_path: Path, layer: int) -> None:
-    fails(sound, tmp_path, expert_times_four(tmp_path / "broken", layer, expert=0))
+@pytest.mark.parametrize(("layer", "expert"), MOST_USED.items())
+def test_one_expert_with_scales_times_four(sound, tmp_path: Path, layer: int, expert: int) -> None:
+    fails(sound, tmp_path, expert_times_four(tmp_path / "broken", layer, expert))
 
 
 def test_swapped_nibbles(sound, tmp_path: Path) -> None:
