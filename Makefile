@@ -20,7 +20,7 @@ sweep: $(VENV)/.runtime
 	$(BIN)/infx sweep configs/quickstart.yaml
 
 check: $(VENV)/.dev lint types
-	$(BIN)/pytest -q -n auto -m "not slow and not proof"
+	$(BIN)/pytest -q -n auto -m "not slow and not proof" --hypothesis-profile quick
 
 test: $(VENV)/.dev
 	bash .ci/packages

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infx.cli.golden_options import (
+from infx.cli.golden_asking import (
     Conc,
     Count,
     Framework,
@@ -22,6 +22,7 @@ from infx.cli.golden_options import (
     ModelId,
     OutputLen,
     PromptFile,
+    Sampled,
     Seed,
     Shots,
     Temperature,
@@ -29,6 +30,8 @@ from infx.cli.golden_options import (
     TopK,
     TopP,
     Url,
+    k_range,
+    modes,
 )
 from infx.cli.options import Json, Results
 
@@ -98,7 +101,6 @@ def _collect(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.golden_asking import Sampled, k_range, modes
     from infx.cli.golden_driving import Collecting, collect
     from infx.cli.golden_engine import Choice
     from infx.cli.options import results_dir
@@ -163,7 +165,6 @@ def _check(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.golden_asking import Sampled, chosen
     from infx.cli.golden_driving import check, held
     from infx.cli.golden_engine import Choice, golden_path
     from infx.cli.options import project, results_dir
@@ -189,14 +190,13 @@ def _check(
         method=method,
     )
     golden = held(golden_path(file, project()))
-    wanted = chosen(golden.lengths, golden.path.name, k, thinking)
     logs = results_dir(results) / "golden" / f"check-{golden.path.stem}"
-    return _checked(golden.path, check(golden, choice, sampled, wanted, logs), as_json)
+    return _checked(golden.path, check(golden, choice, sampled, k, thinking, logs), as_json)
 
 
 def _collected(found: Collected, as_json: bool) -> int:
     from infx.cli.boundary import INTERRUPTED
-    from infx.cli.golden_show import collected_rows
+    from infx.cli.golden_showing import collected_rows
     from infx.cli.output import emit, say, table
 
     code = 0 if found.whole else INTERRUPTED
@@ -215,7 +215,7 @@ def _collected(found: Collected, as_json: bool) -> int:
 
 
 def _checked(path: Path, verdicts: Sequence[Verdict], as_json: bool) -> int:
-    from infx.cli.golden_show import check_cells, differing
+    from infx.cli.golden_showing import check_cells, differing
     from infx.cli.output import emit, say, table
 
     findings = [differing(path.name, verdict) for verdict in verdicts if not verdict.holds]
@@ -239,7 +239,7 @@ def _show(
 ) -> int:
     from infx.cli.golden_driving import held
     from infx.cli.golden_engine import golden_path
-    from infx.cli.golden_show import golden_data, print_golden
+    from infx.cli.golden_showing import golden_data, print_golden
     from infx.cli.options import project
     from infx.cli.output import emit
 

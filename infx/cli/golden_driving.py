@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +52,7 @@ class Held:
 def collect(choice: Choice, sampled: Sampled, asked: Collecting) -> Collected:
     """Measure what the golden file lacks. Ctrl-C ends it early, with all values that are done."""
     from infx.cli.golden_asking import asked_prompts
-    from infx.cli.golden_progress import teller
+    from infx.cli.golden_showing import telling
     from infx.cli.options import project
     from infx.golden.curve import Sampling
     from infx.job import golden_run
@@ -80,8 +79,8 @@ def collect(choice: Choice, sampled: Sampled, asked: Collecting) -> Collected:
         again=asked.again,
     )
     try:
-        with teller() as progress:
-            curve = golden_run.collect(engine.engines, job, curve, save, progress.tell)
+        with telling() as tell:
+            curve = golden_run.collect(engine.engines, job, curve, save, tell)
     except KeyboardInterrupt:
         return Collected(path, curve, whole=False)
     return Collected(path, curve, whole=True)
@@ -91,12 +90,14 @@ def check(
     golden: Held,
     choice: Choice,
     sampled: Sampled,
-    wanted: Sequence[tuple[str, int]],
+    k: str | None,
+    thinking: str | None,
     logs: Path,
 ) -> list[Verdict]:
-    """Measure the values ``wanted`` of a golden file again and judge each."""
-    from infx.cli.golden_asking import asked_prompts
-    from infx.cli.golden_progress import teller
+    """Measure values of a golden file again and judge each: those at ``k`` with ``thinking``, as
+    typed (None: all of the file, or those at the K that the server at a URL has)."""
+    from infx.cli.golden_asking import asked_prompts, chosen
+    from infx.cli.golden_showing import telling
     from infx.cli.options import project
     from infx.golden.curve import Sampling
     from infx.golden.judging import judge
@@ -104,18 +105,20 @@ def check(
 
     record = golden.record
     sampling, prompts = asked_prompts(sampled.over(record.sampling if record else Sampling()))
-    ks = tuple(dict.fromkeys(k for _, k in wanted))
+    wanted = chosen(golden.lengths, golden.path.name, k, thinking)
+    ks = () if choice.url and not k else tuple(dict.fromkeys(one for _, one in wanted))
     engine = _with_record(choice, record).engine(ks, sampling, project(), logs)
+    wanted = wanted if ks else chosen(golden.lengths, golden.path.name, str(engine.ks[0]), thinking)
     job = golden_run.Asked(
         wanted=tuple(wanted), method=engine.method, sampling=sampling, prompts=prompts
     )
-    with teller() as progress:
-        now = golden_run.collect(engine.engines, job, None, lambda _: None, progress.tell)
+    with telling() as tell:
+        now = golden_run.collect(engine.engines, job, None, lambda _: None, tell)
     verdicts = []
-    for mode, k in wanted:
-        then = measured(golden, mode, k)
-        width, length = then.half_width if then else None, golden.lengths[mode][k]
-        verdicts.append(judge(mode, k, length, width, now.values[mode][k].estimate))
+    for mode, at in wanted:
+        then = measured(golden, mode, at)
+        width, length = then.half_width if then else None, golden.lengths[mode][at]
+        verdicts.append(judge(mode, at, length, width, now.values[mode][at].estimate))
     return verdicts
 
 
@@ -164,4 +167,13 @@ def _with_record(choice: Choice, record: Curve | None) -> Choice:
     if choice.name or choice.url:
         return replace(choice, method=method)
     source = record.source
-    return replace(choice, name=source.name, matrices=source.matrices, method=method)
+    return replace(choice, name=source.name, matrices=_here(source.matrices), method=method)
+
+
+def _here(matrices: tuple[str, ...]) -> tuple[str, ...]:
+    """Return recorded matrices as they are found from here: where a path leads nowhere, by name."""
+    from infx.cli.options import project
+
+    names = project().matrices()
+    stems = ((one, Path(one).stem) for one in matrices)
+    return tuple(stem if stem in names and not Path(one).is_file() else one for one, stem in stems)

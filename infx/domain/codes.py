@@ -378,6 +378,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         ),
         "unknown-model": ("a request for a model id that is not served", "see /v1/models"),
         "loading": ("the engine is not ready yet", "wait for /health to answer 200"),
+        "not-finite": (
+            "the model computed NaN or infinity: its weights overflow float32",
+            "serve other weights",
+        ),
         "engine-failed": ("a step of the engine failed", "read the server log"),
         "context-length-exceeded": ("prompt and output are over the context", "shorten them"),
         "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),

@@ -120,7 +120,8 @@ class Arm:
 
     ``axes.conc`` is 0 here: a server does not know its load. ``image`` names the engine build
     (``pypi:xllamacpp==…`` or a container image with its digest). ``options`` are the engine options
-    that the recipe sets, by their names in the recipe; ``env`` likewise.
+    that the recipe sets, by their names in the recipe; ``env`` likewise. ``accelerators`` is False
+    on a CPU machine, whose cores all ranks share.
     """
 
     framework: str
@@ -136,6 +137,7 @@ class Arm:
     options: Mapping[str, Scalar | tuple[Scalar, ...]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     start_limit_s: int = 300
+    accelerators: bool = True
 
     @property
     def arm_id(self) -> str:
@@ -199,8 +201,8 @@ class Point:
 
     @property
     def gpus(self) -> int:
-        """Accelerators the arm occupies (at least 1: a CPU machine counts as one)."""
-        return self.arm.axes.tp * self.arm.axes.pp
+        """Accelerators the arm occupies; a CPU machine counts as one, whatever its ranks."""
+        return self.arm.axes.tp * self.arm.axes.pp if self.arm.accelerators else 1
 
 
 def short(identity: str) -> str:

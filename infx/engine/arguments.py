@@ -17,6 +17,10 @@ __all__ = ["Address", "parse"]
 
 SHAPES = f"{', '.join(MODELS)}, auto (that of the checkpoint's folder), or null"
 CACHES = f"auto (fp32), {', '.join(KINDS)}"
+EXIT_CODES = (
+    "Exit codes: 0 drained, 2 refused (a code and a sentence on stderr), 3 the address is taken,"
+    " 4 a step or a rank failed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,25 @@ def parse(argv: Sequence[str] | None = None) -> tuple[EngineConfig, Address]:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError("bad-option", message)
+        raise UsageError("bad-option", message, hint="infx serve --help lists the flags")
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows a default where there is one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default in ("", None):
+            return action.help
+        return super()._get_help_string(action)
 
 
 def _parser() -> _Parser:
     parser = _Parser(
-        prog="python -m infx.engine",
-        description="Serve a MiniMax-M3 shaped model over the OpenAI API.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        prog="infx serve",
+        usage="%(prog)s [options]",
+        description="Serve a MiniMax-M3 shaped model over the OpenAI API, until SIGTERM or Ctrl-C.",
+        epilog=EXIT_CODES,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     _add_model(parser)
@@ -154,6 +169,12 @@ def _acceptance(given: argparse.Namespace) -> Acceptance:
         )
     if curve:
         return Acceptance("synthetic", 1 + sum(curve), "from-curve", k=k, curve=curve)
+    if length is None and given.acceptance_law != LAWS[0]:
+        raise UsageError(
+            "bad-option",
+            f"--acceptance-law {given.acceptance_law} without a length: acceptance would be real;"
+            " expected --synthetic-acceptance-length beside it, or neither",
+        )
     if length is None:
         return Acceptance(k=k)
     return Acceptance("synthetic", length, given.acceptance_law, k=k)
@@ -163,11 +184,13 @@ def _curve(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise UsageError("bad-option", f"--acceptance-curve {text}: expected 0.79,0.6") from None
+        raise UsageError(
+            "bad-option", f"--acceptance-curve {text[:60]}: expected numbers as 0.79,0.6"
+        ) from None
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise UsageError("bad-option", f"--capture-sizes {text}: expected 4,8,16") from None
+        raise UsageError("bad-option", f"--capture-sizes {text[:60]}: expected 4,8,16") from None

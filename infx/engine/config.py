@@ -104,6 +104,11 @@ class EngineConfig:
         return DRAFT_LAYERS[self.method]
 
     @property
+    def features(self) -> int:
+        """Numbers a token that the cache keeps for the draft beside its layers: EAGLE3's alone."""
+        return self.shape.hidden_size if self.method == "eagle3" else 0
+
+    @property
     def cache_kinds(self) -> Kinds:
         """What the cache keeps keys, values and index keys as; ``auto`` is fp32."""
         return Kinds.asked(self.kv_cache_dtype, self.index_cache_dtype)
@@ -135,13 +140,6 @@ def _refuse_unserved(config: EngineConfig) -> None:
             config.mono == "off",
             f"--mono {config.mono}: this build has no mono kernels; use --mono off",
         ),
-        "unsupported-dtype": (
-            config.dtype == "float32"
-            and {config.cache_kinds.kv, config.cache_kinds.index} <= set(KINDS),
-            f"--dtype {config.dtype}, --kv-cache-dtype {config.kv_cache_dtype}, --index-cache-dtype"
-            f" {config.index_cache_dtype}: only float32 weights, and caches of auto,"
-            f" {', '.join(KINDS)}",
-        ),
         "unsupported-method": (
             config.method in DRAFT_LAYERS,
             f"--speculative-method {config.method}: only {', '.join(DRAFT_LAYERS)}",
@@ -166,7 +164,11 @@ def _refuse_unserved(config: EngineConfig) -> None:
 
 
 def _check_types(config: EngineConfig) -> None:
+    caches = ("auto", *KINDS)
     served = {
+        "dtype": (config.dtype, ("float32",)),
+        "kv-cache-dtype": (config.kv_cache_dtype, caches),
+        "index-cache-dtype": (config.index_cache_dtype, caches),
         "router-dtype": (config.router_dtype, ROUTER_DTYPES),
         "expert-dtype": (config.expert_dtype, EXPERT_DTYPES),
         "projection-dtype": (config.projection_dtype, PROJECTION_DTYPES),
@@ -174,7 +176,7 @@ def _check_types(config: EngineConfig) -> None:
     for name, (value, values) in served.items():
         if value not in values:
             raise RefusalError(
-                "unsupported-dtype", f"--{name} {value[:40]}: expected {' or '.join(values)}"
+                "unsupported-dtype", f"--{name} {value[:40]}: expected {', '.join(values)}"
             )
     dim = config.shape.head_dim
     if "mxfp4" in (config.cache_kinds.kv, config.cache_kinds.index) and dim % MXFP4_GROUP:
@@ -231,6 +233,11 @@ def _check_capacity(config: EngineConfig) -> None:
     _require(
         sorted(set(sizes)) == list(sizes), f"--capture-sizes {sizes}: expected distinct, ascending"
     )
+    _require(
+        max(sizes, default=0) <= config.max_num_batched_tokens,
+        f"--capture-sizes {sizes}: no step holds more rows than --max-num-batched-tokens"
+        f" {config.max_num_batched_tokens}",
+    )
     longest = config.shape.max_positions
     _require(
         config.context <= longest,
@@ -260,7 +267,10 @@ def _check_speculation(config: EngineConfig) -> None:
         config.model == "null" or not config.null_rate,
         f"--null-rate {config.null_rate}: only --model null has it",
     )
-    _require(config.model != "null" or not drafts, "--model null makes no drafts")
+    _require(
+        config.model != "null" or not drafts,
+        f"--speculative-method {config.method}: --model null makes no drafts; leave it out",
+    )
     _require(
         drafts == (config.k > 0),
         f"--speculative-method {config.method} with --num-speculative-tokens {config.k}: expected"
@@ -270,7 +280,7 @@ def _check_speculation(config: EngineConfig) -> None:
     if acceptance.mode == "real":
         return
     flag = "--acceptance-curve" if acceptance.curve else "--synthetic-acceptance-length"
-    _require(drafts, f"{flag} needs a speculative method")
+    _require(drafts, f"{flag} is about drafts: expected --speculative-method and K beside it")
     try:
         distribution(acceptance.law, acceptance.length or 0.0, config.k, acceptance.curve)
     except ValueError as error:

@@ -20,7 +20,7 @@ class TextStream:
         self._token_bytes = token_bytes
         self._stop = [text for text in stop if text]
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._held = ""
+        self._held, self._begun = "", [0] * len(self._stop)
 
     def push(self, token: int, *, may_stop: bool = True) -> str:
         """Return the text that ``token`` frees; `stopped` turns true when a stop string is whole.
@@ -41,20 +41,24 @@ class TextStream:
 
     def _let_through(self, text: str) -> str:
         text, self._held = self._held + text, ""
+        self._begun = [0] * len(self._stop)
         return text
 
     def _release(self, text: str) -> str:
-        text = self._let_through(text)
+        # Of a stop string, no more can have begun than had before, and what is new.
+        most = [begun + len(text) for begun in self._begun]
+        text = self._held + text
         found = [at for at in map(text.find, self._stop) if at >= 0]
         if found:
             self.stopped = True
             return text[: min(found)]
-        keep = max((_overlap(text, stop) for stop in self._stop), default=0)
+        self._begun = [_overlap(text, *one) for one in zip(self._stop, most, strict=True)]
+        keep = max(self._begun, default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
 
-def _overlap(text: str, stop: str) -> int:
-    """Return the length of the longest end of ``text`` that begins ``stop``."""
-    longest = min(len(text), len(stop) - 1)
+def _overlap(text: str, stop: str, most: int) -> int:
+    """Return the length, up to ``most``, of the longest end of ``text`` that begins ``stop``."""
+    longest = min(len(text), len(stop) - 1, most)
     return next((n for n in range(longest, 0, -1) if stop.startswith(text[-n:])), 0)

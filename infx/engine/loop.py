@@ -20,7 +20,7 @@ from infx.engine.detokenizer import TextStream
 from infx.engine.memory import refuse_too_large
 from infx.engine.metrics import Metrics
 from infx.engine.null import NULL, NullRunner
-from infx.engine.request import Emission, Request, SamplingParams
+from infx.engine.request import Emission, FinishReason, Request, SamplingParams
 from infx.engine.scheduler import Result, Scheduler, Step
 from infx.engine.tokenizer import ChatTokenizer
 
@@ -68,7 +68,7 @@ class Engine:
             self.state = "draining"
 
     def stop(self) -> None:
-        """End the loop after the step it is in, and wait for it."""
+        """End the loop after the step it is in, and wait for it; who still runs ends by abort."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -159,6 +159,7 @@ class Engine:
                 self._open(runner.pids)
                 while (step := self._next(runner)) is not None:
                     self._finish(step, runner.run(step), runner.width(step))
+                self._end_all("abort")
         except Exception as error:  # noqa: BLE001 the thread's boundary: nothing above would see it
             self._fail(error)
 
@@ -207,13 +208,16 @@ class Engine:
         if not isinstance(error, InfxError):
             traceback.print_exc(file=sys.stderr)
         self.failed = error
+        self._end_all("error")
+        self._on_change()
+
+    def _end_all(self, reason: FinishReason) -> None:
         with self._wake:
             taken = [*self._scheduler.running, *self._scheduler.waiting]
-        for request in taken:
-            request.finish_reason = "error"
-            self.metrics.finished["error"] += 1
-            request.deliver(Emission("", 0, "error"))
-        self._on_change()
+        for request in [request for request in taken if not request.aborted]:
+            request.finish_reason = reason
+            self.metrics.finished[reason] += 1
+            request.deliver(Emission("", 0, reason))
 
     def _gauges(self) -> None:
         metrics, scheduler = self.metrics, self._scheduler

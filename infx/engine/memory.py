@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from infx.engine.cache import page_bytes
 from infx.engine.config import EngineConfig
+from infx.engine.free_memory import free_bytes
 from infx.engine.ranks.division import shape_of_rank
 from infx.engine.refusal import RefusalError
 from infx.engine.weights import draft_sizes, target_sizes, total_bytes
@@ -22,17 +23,16 @@ def needed_bytes(config: EngineConfig) -> tuple[int, int]:
     if config.method != "none":
         weights += total_bytes(draft_sizes(shape, config.method))
     kinds = config.cache_kinds
-    page = config.tp * page_bytes(shape_of_rank(shape, config.tp), kinds, 0)
-    page += page_bytes(shape, kinds, config.draft_layers) - page_bytes(shape, kinds, 0)
+    page = config.tp * page_bytes(shape_of_rank(shape, config.tp), kinds)
+    page += page_bytes(shape, kinds, config.draft_layers, config.features)
+    page -= page_bytes(shape, kinds)
     return weights, config.pages * page
 
 
 def refuse_too_large(config: EngineConfig) -> None:
     """Raise RefusalError (``too-little-memory``) when weights and cache need more than is free."""
-    import psutil
-
     weights, cache = needed_bytes(config)
-    free = psutil.virtual_memory().available
+    free = free_bytes()
     if weights + cache <= free:
         return
     raise RefusalError(

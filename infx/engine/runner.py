@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from infx.domain.acceptance import uniform
+from infx.domain.errors import EngineError
 from infx.engine.batch import Batch, Span, make_batch
 from infx.engine.config import EngineConfig
 from infx.engine.ranks.target import load_target
@@ -55,7 +56,10 @@ class Runner:
 
     @torch.inference_mode()
     def run(self, step: Step) -> Result:
-        """Return what ``step`` emits and the next drafts, in the order of ``step.work``."""
+        """Return what ``step`` emits and the next drafts, in the order of ``step.work``.
+
+        Raises EngineError: ``not-finite`` logits, ``rank-died``.
+        """
         spans = [Span(work.tokens, work.start, work.request.pages) for work in step.work]
         batch = make_batch(spans, self._block, self.width(step))
         stream, aux = self._target.forward(batch)
@@ -85,7 +89,7 @@ class Runner:
             rows += range(end - counts[number], end)
         # A decode step's head runs at the padded width, like the layers below it.
         wide = stream[rows] if step.prefills else stream
-        logits = self._target.head(wide)[: len(rows), : self._vocabulary]
+        logits = _finite(self._target.head(wide)[: len(rows), : self._vocabulary])
         return list(torch.split(logits, counts))
 
     def _emit(self, step: Step, logits: Sequence[Tensor]) -> list[list[int]]:
@@ -133,7 +137,7 @@ class Runner:
             first = len(request.prompt_logprobs)
             last = min(work.start + len(work.tokens), request.prompt_tokens - 1)
             offset = batch.firsts[number] - work.start
-            logits = self._target.head(stream[offset + first - 1 : offset + last])
+            logits = _finite(self._target.head(stream[offset + first - 1 : offset + last]))
             tokens = request.tokens[first : last + 1]
             found[number] = logprobs(logits[:, : self._vocabulary], tokens, count)
         return found
@@ -147,6 +151,17 @@ def _drafter(config: EngineConfig, embed: Tensor, vocabulary: int) -> Drafter:
     if config.method == "dspark":
         return DsparkDrafter(shape, weights, embed, vocabulary, config.k)
     return EagleDrafter(EagleDraft(shape, weights, embed), vocabulary, config.k)
+
+
+def _finite(logits: Tensor) -> Tensor:
+    """Return ``logits``. Raises EngineError (``not-finite``): no token would mean anything."""
+    if not logits.isfinite().all():
+        raise EngineError(
+            "not-finite",
+            f"logits of {logits.shape[0]} rows hold NaN or infinity: expected finite numbers; the"
+            " checkpoint overflows float32, serve another",
+        )
+    return logits
 
 
 def _choosing(step: Step, number: int) -> int:

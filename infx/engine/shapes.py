@@ -32,6 +32,8 @@ DSPARK_LAYERS = 2
 DSPARK_RANK = 32
 ROUTER_DTYPES = ("fp32", "bf16")
 
+# Tokens are hashed, and rows told apart, as 32-bit numbers.
+MOST_SIZE = 2**31 - 1
 SIZES = (
     "hidden_size", "num_layers", "heads", "kv_heads", "head_dim", "rotary_dim", "block_size",
     "topk_blocks", "experts", "experts_per_token", "expert_size", "shared_size", "dense_size",
@@ -108,9 +110,9 @@ class ModelConfig:
 def _misfits(shape: ModelConfig) -> list[str]:
     """Return a sentence for each size that is impossible, or else each pair that does not fit."""
     wrong = [
-        f"{name} {value}: expected at least 1"
+        f"{name} {value}: expected 1 to {MOST_SIZE}"
         for name in SIZES
-        if (value := getattr(shape, name)) < 1
+        if not 1 <= (value := getattr(shape, name)) <= MOST_SIZE
     ]
     wrong += [
         f"{name} {value}: expected a finite number above 0"

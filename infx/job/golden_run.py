@@ -100,13 +100,15 @@ def collect(
     save: Callable[[Curve], None],
     tell: Callable[[Progress], None],
 ) -> Curve:
-    """Return ``curve`` with each asked value that it lacks; ``save`` gets it after every one.
+    """Return ``curve`` with each asked value that it lacks; ``save`` gets it first and after each.
 
     Raises what `inspect`, `check_thinking`, `measure` and the server's start raise, and UsageError
     (``golden-settings``) when the curve is of another subject or sampling.
     """
     if curve is not None:
-        curve = curve.joined(curve.subject, asked.sampling, asked.source)
+        joined = curve.joined(curve.subject, asked.sampling, asked.source)
+        save(curve)  # a kill between its two files, or the loss of one, left them apart
+        curve = joined
     work = _work(asked, curve)
     count = sum(map(len, work.values()))
     step = Progress(phase="starting", k=0, wanted=count)

@@ -30,6 +30,8 @@ HOST = "127.0.0.1"
 SETTLE_LOOKS = 20
 SCRAPE_LIMIT_S = 30.0
 """A page that is late costs the whole measurement; on a busy machine it may take seconds."""
+INTERRUPTED_S = 1.0
+"""Answers that nobody waits for any more are not worth their end."""
 QUIET_LOOKS, QUIET_TICK_S = 100, 0.05
 """Five seconds for gauges that an engine writes now and then."""
 
@@ -97,6 +99,9 @@ def serving(framework: Framework, arm: Arm, folder: Path) -> Iterator[Running]:
         server.start(os.environ)
         wait_ready(server, arm.start_limit_s)
         yield Running(framework, server.site, arm.model.name, server)
+    except BaseException:
+        server.stop(INTERRUPTED_S)
+        raise
     finally:
         server.stop()
 

@@ -92,10 +92,10 @@ class Server:
         """Return path -> parsed body of the framework's pages that answer 200 with JSON."""
         return answers(self.framework, self.site)
 
-    def stop(self) -> None:
-        """End it, if it was started: TERM, then KILL after 10 s; no process of it is left then."""
+    def stop(self, limit_s: float = STOP_S) -> None:
+        """End it, if it was started: TERM, KILL after ``limit_s``; no process of it is left."""
         if self._program:
-            self._program.stop(signal.SIGTERM, STOP_S)
+            self._program.stop(signal.SIGTERM, limit_s)
 
     def _save(self, pid: int) -> None:
         state = {

@@ -46,7 +46,6 @@ def evaluation_plan(matrix: Matrix) -> Plan:
     points = tuple(point for point in plan.points if point.mode == "evaluation")
     left = {point.point_id for point in points}
     limits = {entry.name: entry.cluster.limits.job for entry in matrix.entries}
-    gpus = {entry.name: entry.cluster.gpus_per_node > 0 for entry in matrix.entries}
     jobs = make_jobs(points, limits)
     counts = Counter(plan.counts)
     counts["deferred"] += counts["run"] - len(points)
@@ -57,7 +56,7 @@ def evaluation_plan(matrix: Matrix) -> Plan:
         jobs=jobs,
         counts=dict(counts),
         ledger=tuple(_deferred(row) if _left_out(row, left) else row for row in plan.ledger),
-        cost=estimate_cost(jobs, gpus),
+        cost=estimate_cost(jobs),
     )
 
 

@@ -56,13 +56,10 @@ def job_s(job: Job) -> float:
     return SERVER_START_S + sum(point_s(point) for point in job.points)
 
 
-def estimate_cost(jobs: Sequence[Job], accelerators: Mapping[str, bool]) -> Cost:
-    """Return the estimate for jobs that run one after another.
-
-    ``accelerators`` maps an entry to whether its cluster has any: a CPU machine costs no GPU-hours.
-    """
+def estimate_cost(jobs: Sequence[Job]) -> Cost:
+    """Return the estimate for jobs that run one after another; a CPU costs no GPU-hours."""
     seconds = [(job, job_s(job)) for job in jobs]
-    gpu_s = sum(s * job.points[0].gpus for job, s in seconds if accelerators[job.points[0].entry])
+    gpu_s = sum(s * job.points[0].gpus for job, s in seconds if job.arm.accelerators)
     return Cost(
         jobs=len(jobs),
         points=sum(len(job.points) for job in jobs),

@@ -38,8 +38,7 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
     faults = [f for f in [*findings, *ledger.faults] if f.level == "error"]
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
-    entries = {entry.name: entry for entry in matrix.entries}
-    jobs = make_jobs(ledger.points, {n: e.cluster.limits.job for n, e in entries.items()})
+    jobs = make_jobs(ledger.points, {e.name: e.cluster.limits.job for e in matrix.entries})
     return Plan(
         inputs=matrix.inputs,
         candidates=ledger.counts.total(),
@@ -48,7 +47,7 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
         points=tuple(ledger.points),
         jobs=jobs,
         findings=tuple(findings),
-        cost=estimate_cost(jobs, {n: e.cluster.gpus_per_node > 0 for n, e in entries.items()}),
+        cost=estimate_cost(jobs),
         excluded_by=dict(ledger.excluded_by),
     )
 

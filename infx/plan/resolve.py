@@ -71,6 +71,7 @@ class ArmMaker:
             options=options,
             env=recipe.env,
             start_limit_s=recipe.start_limit_s,
+            accelerators=entry.cluster.gpus_per_node > 0,
         )
 
     def _acceptance(self, k: int, mode: str) -> Acceptance:

@@ -62,7 +62,7 @@ def test_a_record_of_another_version_loads_and_a_wrong_type_does_not() -> None:
 def test_arm_identity_ignores_names_limits_and_load() -> None:
     base = arm()
     same = [
-        arm(recipe="other", cluster="lab", start_limit_s=9),
+        arm(recipe="other", cluster="lab", start_limit_s=9, accelerators=False),
         arm(acceptance=Acceptance(mode="synthetic", length=2.78, k=3, golden="renamed")),
         arm(axes=Axes(conc=7, max_num_seqs=8)),
     ]

@@ -100,6 +100,21 @@ def test_what_a_completion_may_not_ask(body, field, code):
     assert (refused.value.field, refused.value.code) == (field, code)
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"prompt": "x" * 300}, "300 tokens and max_tokens 1 are over the context of 256"),
+        ({"prompt": "x", "max_tokens": 0}, "a whole number of at least 1"),
+        ({"prompt": "x", "top_k": 2**63}, f"from -1 to {2**63 - 1}"),
+        ({"prompt": "x", "top_p": 2}, "a number from 0 to 1.0"),
+    ],
+)
+def test_a_refusal_tells_the_sizes(body, told):
+    with pytest.raises(BodyError) as refused:
+        read_completion(body, TOKENIZER, CONTEXT)
+    assert told in refused.value.message
+
+
 def test_a_body_of_too_many_values_is_refused_before_it_is_read():
     with pytest.raises(BodyError, match="more than 500000 values"):
         read_json(b"[" + b"0," * 500_001 + b"0]")

@@ -21,6 +21,8 @@ from infx.engine.cache import KINDS, Kinds, KvCache, page_bytes, pages
 from infx.engine.memory import needed_bytes
 from infx.engine.model import reference
 from infx.engine.quant import fp8_round, mxfp4_round, mxfp4_unpack
+from infx.engine.ranks.slice import draft_cache
+from infx.engine.ranks.target import load_target
 from infx.engine.server.info import Info
 from infx.engine.shapes import m3, mini
 from infx.engine.spec import dspark, eagle
@@ -58,6 +60,10 @@ def draw(seed: int, *size: int) -> Tensor:
     return torch.randn(*size, generator=generator) * size_of.exp()
 
 
+def has_index(layer: int) -> bool:
+    return SMALL.full_layers <= layer < SMALL.num_layers
+
+
 def filled(kinds: Kinds, seed: int, tokens: int) -> tuple[KvCache, list[int], list[list[Tensor]]]:
     """A cache with a sequence in shuffled pages, written in chunks; keys, values, index keys."""
     rng = random.Random(seed)
@@ -73,7 +79,7 @@ def filled(kinds: Kinds, seed: int, tokens: int) -> tuple[KvCache, list[int], li
         slots = torch.tensor([held[p // BLOCK] * BLOCK + p % BLOCK for p in range(start, end)])
         for layer, (keys, values, index) in enumerate(given):
             cache.write(layer, slots, keys[start:end], values[start:end])
-            if layer < SMALL.num_layers:
+            if has_index(layer):
                 cache.write_index(layer, slots, index[start:end])
         start = end
     return cache, held, given
@@ -87,7 +93,7 @@ def read_back_is_the_rounded(kinds: Kinds, seed: int, tokens: int) -> bool:
             wanted = ROUNDED[kinds.kv](wanted).transpose(0, 1)
             same += [told.dtype == torch.float32, torch.equal(told[0, :, :tokens], wanted)]
             same.append(not told[0, :, tokens:].any())
-        if layer < SMALL.num_layers:
+        if has_index(layer):
             told = cache.read_index(layer, table)
             same.append(torch.equal(told[0, :tokens], INDEX_ROUNDED[kinds.index](index)))
     return all(same)
@@ -139,23 +145,38 @@ def test_a_page_of_one_head_and_side_in_mxfp4_is_8704_bytes():
     """128 tokens of 128 numbers: 64 bytes of codes and 4 of scales a token (M3's shape)."""
     shape = m3()
     assert (shape.block_size, shape.head_dim, shape.kv_heads) == (128, 128, 4)
-    both = page_bytes(shape, Kinds("mxfp4", "mxfp4"), 0)
-    assert both == shape.num_layers * (2 * 4 + 1) * 8704
-    assert page_bytes(shape, Kinds("fp8", "fp8"), 0) == shape.num_layers * 128 * (8 * 132 + 128)
+    both = page_bytes(shape, Kinds("mxfp4", "mxfp4"))
+    assert both == (60 * 2 * 4 + 57) * 8704  # three layers attend fully and have no index
+    assert page_bytes(shape, Kinds("fp8", "fp8")) == 128 * (60 * 8 * 132 + 57 * 128)
 
 
 @pytest.mark.parametrize("kinds", ALL_KINDS, ids=lambda kinds: f"{kinds.kv}-{kinds.index}")
-@pytest.mark.parametrize("draft_layers", [0, 1, 2])
-def test_the_bytes_told_are_those_in_memory(kinds, draft_layers):
-    cache = KvCache.empty(MINI, 5, draft_layers, kinds)
-    assert cache.nbytes == 5 * page_bytes(MINI, kinds, draft_layers)
+@pytest.mark.parametrize(
+    ("draft_layers", "features", "full_layers"), [(0, 0, 0), (1, 192, 1), (2, 0, 5)]
+)
+def test_the_bytes_told_are_those_in_memory(kinds, draft_layers, features, full_layers):
+    shape = replace(MINI, full_layers=full_layers)
+    cache = KvCache.empty(shape, 5, draft_layers, kinds, features)
+    assert cache.nbytes == 5 * page_bytes(shape, kinds, draft_layers, features)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_memory_that_is_asked_for_is_that_of_the_kinds(kind):
-    config = small(kv_cache_dtype=kind, index_cache_dtype=kind, num_blocks=40, **DRAFTS["eagle3"])
-    cache = KvCache.empty(config.shape, 40, 1, Kinds(kind, kind))
+@pytest.mark.parametrize("method", [*DRAFTS, "none"])
+def test_the_memory_that_is_asked_for_is_what_the_target_makes(kind, method):
+    kinds = {"kv_cache_dtype": kind, "index_cache_dtype": kind}
+    config = small(num_blocks=40, **kinds, **DRAFTS.get(method, {}))
+    cache = load_target(config).cache
     assert needed_bytes(config)[1] == cache.nbytes
+    assert cache.features.shape == (640, 192 if method == "eagle3" else 0)
+
+
+@pytest.mark.parametrize("method", DRAFTS)
+def test_rank_0s_cache_for_a_draft_holds_nothing_of_the_target(method):
+    cache = draft_cache(small(num_blocks=40, **DRAFTS[method]))
+    kinds, layers = Kinds(), 2 if method == "dspark" else 1
+    features = 192 if method == "eagle3" else 0
+    alone = page_bytes(MINI, kinds, layers, features) - page_bytes(MINI, kinds)
+    assert cache.nbytes == 40 * alone
 
 
 @pytest.mark.parametrize(("asked", "told"), [("auto", "fp32"), *((kind, kind) for kind in KINDS)])
@@ -206,7 +227,12 @@ def test_target_and_drafts_ask_with_such_queries(monkeypatch, kind, method):
 
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [("bf16", "eagle3"), ("fp8", "eagle3"), ("mxfp4", "eagle3"), ("mxfp4", "dspark")],
+    [
+        ("bf16", "eagle3"),
+        pytest.param("fp8", "eagle3", marks=pytest.mark.slow),
+        pytest.param("mxfp4", "eagle3", marks=pytest.mark.slow),
+        ("mxfp4", "dspark"),
+    ],
 )
 def test_greedy_decoding_runs_and_shared_pages_give_what_own_ones_do(kind, method):
     config = small(kv_cache_dtype=kind, index_cache_dtype=kind, **DRAFTS[method])

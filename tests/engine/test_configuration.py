@@ -35,7 +35,7 @@ CURVE = ["--acceptance-law", "from-curve", "--acceptance-curve"]
         (["--weights", "random:x"], "unsupported-weights", "random:x"),
         (["--dtype", "bfloat16"], "unsupported-dtype", "bfloat16"),
         (["--kv-cache-dtype", "int4"], "unsupported-dtype", "auto, fp32, bf16, fp8, mxfp4"),
-        (["--index-cache-dtype", "fp4"], "unsupported-dtype", "--index-cache-dtype fp4"),
+        (["--index-cache-dtype", "fp4"], "unsupported-dtype", "dtype --index-cache-dtype fp4: exp"),
         (["--speculative-method", "medusa", *EAGLE[2:]], "unsupported-method", "eagle3, dspark"),
         ([*DSPARK, "8"], "bad-option", "dspark drafts at most 7"),
         ([*DSPARK, "7", "--dspark-verify", "scheduled"], "unsupported-verify", "scheduled"),
@@ -62,12 +62,18 @@ CURVE = ["--acceptance-law", "from-curve", "--acceptance-curve"]
         (["--synthetic-acceptance-length", "2"], "bad-option", "method"),
         (["--capture-sizes", "8,4"], "bad-option", "ascending"),
         (["--capture-sizes", "four"], "bad-option", "4,8,16"),
+        (["--capture-sizes", "0,4"], "bad-option", "--capture-sizes 0: expected at least 1"),
+        (["--capture-sizes", "4,513"], "bad-option", "--max-num-batched-tokens 512"),
         (["--max-num-seqs", "0"], "bad-option", "at least 1"),
         (["--max-num-seqs", "200", *EAGLE], "bad-option", "800 rows"),
         (["--max-model-len", "9000"], "bad-option", "8192"),
         (["--block-size", "32"], "bad-option", "16"),
         (["--port", "99999"], "bad-option", "65535"),
-        (["--no-such-flag"], "bad-option", "--no-such-flag"),
+        (["--no-such-flag"], "bad-option", "infx serve --help"),
+        ([*EAGLE, "--acceptance-law", "geometric"], "bad-option", "would be real"),
+        (["--host", "192.0.2.1", "--port", "0"], "bad-option", "--host 192.0.2.1"),
+        (["--model", "auto", "--weights", "shipped"], "unsupported-weights", "--model mini"),
+        (["--model", "m4"], "unsupported-model", "null"),
     ],
 )
 def test_refused_at_start_in_one_line(argv, code, word, capsys):
@@ -76,6 +82,16 @@ def test_refused_at_start_in_one_line(argv, code, word, capsys):
     assert line.startswith(f"{code} ")
     assert word in line
     assert code in CODES
+
+
+def test_help_tells_exit_codes_and_no_empty_default(capsys):
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    told = capsys.readouterr().out
+    assert told.startswith("usage: infx serve [options]")
+    assert "Exit codes: 0 drained" in told
+    assert "(default: )" not in told
+    assert "None" not in told
 
 
 def test_flags_become_the_configuration():

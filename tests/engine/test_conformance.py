@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import socket
 import threading
 import time
 import urllib.error
@@ -130,6 +131,29 @@ def test_the_tokenizer_is_told_for_remote_clients(server):
     told = server.post("/tokenize", {"prompt": text, "add_special_tokens": False})[1]
     assert (told["count"], told["tokens"][-1]) == (5, 259)
     assert server.post("/detokenize", {"tokens": told["tokens"]})[1] == {"prompt": text}
+
+
+def test_more_prompts_than_the_queue_ever_holds_are_no_matter_of_retrying(server):
+    for prompts, most in ((265, 264), (3000, 2048)):
+        status, answer = server.post(TEXT, {"prompt": ["a"] * prompts, "max_tokens": 1})
+        assert (status, answer["error"]["param"]) == (400, "prompt")
+        assert answer["error"]["message"] == (
+            f"prompt is a list of {prompts}; expected at most {most} at once"
+        )
+
+
+def test_requests_in_one_write_are_answered_in_order(server):
+    data = json.dumps({"prompt": "a", "max_tokens": 3, "stream": True}).encode()
+    stream = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
+    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as client:
+        client.sendall(stream % (TEXT.encode(), len(data), data) * 2 + last)
+        told = b"".join(iter(lambda: client.recv(65536), b""))
+    answers = told.split(b"HTTP/1.1 200 OK\r\n")[1:]
+    assert len(answers) == 3
+    assert all(one.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") for one in answers[:2])
+    assert answers[2].endswith(b'{"status":"ready"}')
 
 
 def test_a_header_may_require_real_acceptance(server):

@@ -8,10 +8,16 @@ import threading
 import pytest
 
 from infx.engine.config import EngineConfig
+from infx.engine.detokenizer import TextStream
 from infx.engine.loop import Engine
-from infx.engine.request import Emission, TokenLogprob
+from infx.engine.metrics import Histogram
+from infx.engine.request import Emission, Request, SamplingParams, TokenLogprob
+from infx.engine.server.answers import Answer, TextChoice
+from infx.engine.server.bodies import Call
 from infx.engine.server.delivery import Gathered, Mailbox
+from infx.engine.server.events import MOST_UNREAD_BYTES, EventStream
 from infx.engine.server.handlers import Handlers
+from infx.engine.tokenizer import ChatTokenizer
 
 
 class Notes:
@@ -104,3 +110,42 @@ def test_a_whole_answer_is_every_choices_parts_together():
     assert (first.text, first.tokens, first.finish_reason) == ("a", 2, "length")
     assert (first.ids, len(first.logprobs)) == ((97, 97), 2)
     assert (second.text, second.finish_reason) == ("b", "stop")
+
+
+class Unread:
+    """A transport whose client reads nothing."""
+
+    def __init__(self) -> None:
+        self.held, self.aborted = 0, False
+
+    def get_write_buffer_size(self) -> int:
+        return self.held
+
+    def write(self, data: bytes) -> None:
+        self.held += len(data)
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_a_client_that_does_not_read_is_cut_off():
+    async def written() -> Unread:
+        answer = Answer("tiny", chat=False, synthetic=False)
+        stream, transport = EventStream(answer, True, Histogram()), Unread()
+        request = Request(
+            number=0, tokens=[97], params=SamplingParams(max_tokens=9), text=TextStream(()),
+            eos=frozenset(), deliver=lambda _: None,
+        )  # fmt: skip
+        call = Call([[97]], request.params, stream=True, include_usage=False)
+        stream._choices = [TextChoice(0, request, call, ChatTokenizer())]
+        stream._transport, stream._going = transport, 1
+        for _ in range(40):
+            stream.take(0, Emission("x" * (1 << 20), 1))
+        return transport
+
+    transport = asyncio.run(written())
+    assert transport.aborted
+    assert MOST_UNREAD_BYTES < transport.held < MOST_UNREAD_BYTES + (2 << 20)

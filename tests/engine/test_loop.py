@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from dataclasses import replace
 
 import pytest
 
+from infx.domain.errors import EngineError
+from infx.engine.arguments import Address
 from infx.engine.loop import Engine, RequestRefusedError
 from infx.engine.request import Emission, SamplingParams
+from infx.engine.server.app import serve
 from tests.engine.driving_engine import Dice, prompt, small
 
 PARAMS = SamplingParams(max_tokens=20, ignore_eos=True)
@@ -49,6 +53,7 @@ class Agreeing(Gated):
 
 class Broken(Gated):
     def run(self, step):
+        super().run(step)
         raise RuntimeError("no such kernel")
 
 
@@ -181,6 +186,21 @@ def test_a_request_that_ends_in_the_step_in_which_it_is_aborted_is_counted_once(
     engine.check()
 
 
+def test_what_still_runs_when_the_loop_is_stopped_ends_by_abort(start):
+    engine = start(runner := Gated())
+    (gone,), nothing = submit(engine)
+    _, emissions = submit(engine)
+    assert runner.at_gate.acquire(timeout=30)
+    engine.abort([gone])
+    stopping = threading.Thread(target=engine.stop)
+    stopping.start()
+    runner.gate.release(1000)
+    stopping.join(30)
+    assert until_done(emissions)[-1].finish_reason == "abort"
+    assert nothing.empty()
+    assert engine.metrics.finished == {"abort": 2}
+
+
 def test_an_abort_after_the_end_counts_nothing(start):
     engine = start(runner := Gated())
     runner.gate.release(1000)
@@ -188,6 +208,23 @@ def test_an_abort_after_the_end_counts_nothing(start):
     until_done(emissions)
     engine.abort(requests)
     assert engine.metrics.finished == {"length": 1}
+
+
+def test_a_server_whose_engine_fails_as_soon_as_it_is_ready_ends(monkeypatch):
+    class Dead(Gated):
+        def check(self):
+            raise EngineError("rank-died", "rank 1 ended")
+
+    monkeypatch.setattr(Engine, "_load", lambda _: Dead())
+    # The server looks only when both have happened.
+    monkeypatch.setattr(Engine, "_open", lambda self, _: setattr(self, "state", "ready"))
+
+    async def served() -> int:
+        async with asyncio.timeout(20):
+            return await serve(small(), Address("127.0.0.1", 0))
+
+    with pytest.raises(EngineError, match="rank 1 ended"):
+        asyncio.run(served())
 
 
 def test_an_engine_told_to_drain_while_it_loads_stays_closed(start, monkeypatch):
@@ -213,10 +250,14 @@ def test_draining_refuses_new_requests_and_ends_the_old(start):
 
 
 def test_a_failed_step_ends_every_request_and_the_engine(start, capsys):
-    engine = start(Broken())
+    engine = start(runner := Broken())
+    (gone,), _ = submit(engine)
     _, emissions = submit(engine)
+    assert runner.at_gate.acquire(timeout=30)
+    engine.abort([gone])
+    runner.gate.release()
     assert until_done(emissions)[-1].finish_reason == "error"
-    assert engine.metrics.finished == {"error": 1}
+    assert engine.metrics.finished == {"error": 1, "abort": 1}
     assert engine.changed.wait(30)
     with pytest.raises(RequestRefusedError, match="no such kernel") as refused:
         submit(engine)

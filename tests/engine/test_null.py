@@ -39,9 +39,12 @@ def run(rate: float, requests: int, tokens: int) -> tuple[list[str], float]:
 
 
 def test_every_request_gets_the_alphabet_at_the_asked_rate():
-    texts, seconds = run(rate=100, requests=3, tokens=21)
-    assert texts == ["tuvwxyzabcdefghijklmn"] * 3
-    assert 0.2 <= seconds < 1.0
+    took = []
+    for _ in range(3):  # a pause of the machine makes it slower, never faster
+        texts, seconds = run(rate=100, requests=3, tokens=21)
+        assert texts == ["tuvwxyzabcdefghijklmn"] * 3
+        took.append(seconds)
+    assert 0.2 <= min(took) < 1.0
 
 
 def test_without_a_rate_it_goes_as_fast_as_it_can():

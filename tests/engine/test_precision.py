@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,17 @@ def test_fp8_is_for_attention_and_the_dense_mlp_alone(monkeypatch):
     names = {name for name, own in WEIGHTS.items() if any(own is one for one in packed)}
     attention = {f"layers.{layer}.{name}" for layer in range(3) for name in ("qkv", "o")}
     assert names == attention | {"layers.0.up", "layers.0.down"}
+
+
+def test_fp8_projections_keep_no_float32_weight_beside_them():
+    weights = {name: tensor.clone() for name, tensor in WEIGHTS.items()}
+    kept = {name: weakref.ref(tensor) for name, tensor in weights.items()}
+    model = ReferenceModel(SMALL, weights, projections="fp8")
+    del weights
+    gone = {name for name, tensor in kept.items() if tensor() is None}
+    attention = {f"layers.{layer}.{name}" for layer in range(3) for name in ("qkv", "o")}
+    assert gone == attention | {"layers.0.up", "layers.0.down"}
+    assert model.logits(TOKENS[:8]).isfinite().all()
 
 
 def test_fp8_projections_are_close_to_float32_and_not_equal():

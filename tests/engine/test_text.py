@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 from hypothesis import given
@@ -54,6 +56,17 @@ def emit(tokens, **params):
         text=TextStream(BYTES, params.get("stop", ())), eos=TOKENIZER.eos, deliver=lambda e: None,
     )  # fmt: skip
     return request.accept(tokens)
+
+
+def test_long_stop_strings_cost_little_at_every_token():
+    """They are searched for in the engine's thread: a search of all of what is held, at each token
+    and for each string, took minutes for one body."""
+    text = "abcdefghijklmnopqrstuvwxyz" * 300
+    stream = TextStream(BYTES, [text[at:7700] + "#" for at in range(0, 52)] + ["z" * 8000] * 12)
+    began_s = time.process_time()
+    shown = "".join(map(stream.push, text.encode()))
+    assert shown + stream.finish() == text
+    assert time.process_time() - began_s < 10
 
 
 EOS = min(TOKENIZER.eos)

@@ -17,12 +17,23 @@ def _tiny(monkeypatch):
     serve_tiny(monkeypatch)
 
 
-def test_no_history_changes_an_output_or_loses_a_page():
-    seen = torture(seed=12, episodes=12, count=25)
-    require(seen, requests=300)
+@pytest.mark.parametrize(
+    ("seed", "episodes", "count"),
+    [(4, 6, 10), pytest.param(12, 12, 25, marks=pytest.mark.slow)],
+)
+def test_no_history_changes_an_output_or_loses_a_page(seed, episodes, count):
+    seen = torture(seed, episodes, count)
+    require(seen, requests=episodes * count)
 
 
-@pytest.mark.parametrize(("method", "k"), [("none", 0), ("eagle3", 3), ("dspark", 5)])
+@pytest.mark.parametrize(
+    ("method", "k"),
+    [
+        pytest.param("none", 0, marks=pytest.mark.slow),
+        pytest.param("eagle3", 3, marks=pytest.mark.slow),
+        ("dspark", 5),
+    ],
+)
 def test_concurrency_goes_up_and_down_on_a_live_cache(method, k):
     alone, driven = Alone(), Driven(serving(method, k, max_num_seqs=8, num_blocks=90))
     params, numbers, taken = SamplingParams(max_tokens=12, ignore_eos=True), itertools.count(), []

@@ -134,6 +134,11 @@ def test_logits_take_lists_and_tensors_of_any_length():
     assert model.logits([]).shape == (0, 97)
 
 
+def test_what_is_no_model_of_transformers_is_refused():
+    with pytest.raises(RefusalError, match="Linear has no config: expected a model of transfor"):
+        infx.engine.from_transformers(torch.nn.Linear(2, 2))
+
+
 def test_our_copy_does_not_follow_the_public_model():
     public = public_text_model(shape_named("tiny"), seed=1)
     model = infx.engine.from_transformers(public)

@@ -13,6 +13,7 @@ import psutil
 import pytest
 import yaml
 
+from infx.cli.golden_driving import _here
 from infx.config.library import Library
 from infx.config.project import Project
 from infx.domain.findings import Where
@@ -40,6 +41,19 @@ NAME = "minimaxm3-mini_eagle3"
 def recipe(tmp_path: Path) -> None:
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "random.yaml").write_text(RECIPE)
+
+
+def test_a_recorded_matrix_is_found_by_its_name_where_its_path_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _here(("configs/quickstart.yaml", "gone/other.yaml")) == (
+        "quickstart",
+        "gone/other.yaml",
+    )
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/quickstart.yaml").write_text("")
+    assert _here(("configs/quickstart.yaml",)) == ("configs/quickstart.yaml",)
 
 
 def logs(folder: Path, k: int) -> Path:
@@ -106,6 +120,31 @@ def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     again = infx(*words, cwd=tmp_path)
     assert again.returncode == 0
     assert "starts" not in again.stderr
+
+
+def test_an_interruption_does_not_wait_for_answers(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*INFX, *COLLECT, *SMALL, "--k", "1"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr
+    for line in process.stderr:
+        if "2 batches" in line:
+            break
+    for engine in psutil.Process(process.pid).children(recursive=True):
+        if "infx.engine" in engine.cmdline() and not engine.children():  # not its guard
+            engine.suspend()
+    began_s = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert time.monotonic() - began_s < 9  # a server has 10 s when nobody waits
+    assert not processes_of(tmp_path)
+    assert not (tmp_path / "golden_al").exists()
 
 
 def test_an_engine_that_dies_keeps_what_is_measured(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_only_what_is_missing_is_measured() -> None:
     with broken_engine(behaviour) as url:
         first = collected(url, save=saved.append)
         whole = collected(url, first, saved.append, wanted=(("on", 3), ("off", 3)))
-    assert saved == [first, whole]
+    assert saved == [first, first, whole]
     assert whole.values["off"] == first.values["off"]
     assert [*whole.values] == ["on", "off"]
     assert len(behaviour.asked) == 8
@@ -174,6 +174,39 @@ def test_a_curve_by_url_and_whether_it_holds(
     shown = here("golden", "show", "stub_eagle3")
     assert "2.42    0.953  40" in shown.stdout
     assert "a board" in shown.stdout
+
+
+def test_a_public_curve_is_checked_at_the_k_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    curve = tmp_path / "public.yaml"
+    curve.write_text(
+        "stub:\n  thinking_off: {1: 1.70, 2: 2.10, 3: 2.42}\n  thinking_on: {1: 1.6}\n"
+    )
+    words = ["golden", "check", curve, "--thinking", "off", "--json"]
+    with broken_engine(Behaviour()) as url:
+        told = json.loads(here(*words, *options(url)).stdout)
+        (verdict,) = told["data"]["verdicts"]
+        assert (verdict["k"], verdict["interval"], verdict["holds"]) == (3, None, True)
+        other = here("golden", "check", curve, "--thinking", "on", *options(url))
+    assert other.returncode == 2
+    assert "golden-k-missing: public.yaml holds no K=3 thinking on" in other.stderr
+
+
+def test_a_golden_file_that_was_lost_is_written_again_from_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, behaviour = tmp_path / "a.yaml", Behaviour()
+    with broken_engine(behaviour) as url:
+        words = ["golden", "collect", *options(url), "--thinking", "off", "-o", "a.yaml"]
+        here(*words)
+        text = path.read_text()
+        path.unlink()
+        assert here(*words).returncode == 0
+    assert path.read_text() == text
+    assert len(behaviour.asked) == 4
 
 
 def test_an_edited_value_has_no_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,7 +174,7 @@ def test_two_requests_kill_at_once(tmp_path: Path):
     asked_s = time.monotonic()
     child.send_signal(signal.SIGINT)
     assert child.wait(10) == 130
-    assert time.monotonic() - asked_s < 2
+    assert time.monotonic() - asked_s < 5  # the first request leaves it 60 s
     assert gone(pid)
     assert states(tmp_path) == ["cancelled"] * 2 + ["pending"] * 2
 
@@ -211,7 +211,7 @@ def test_a_resumed_run_waits_for_the_job_of_the_killed_driver(tmp_path: Path):
     assert len(list(tmp_path.glob("runs/*/jobs/*/a*"))) == 1  # the old attempt is still there
     os.killpg(pid, signal.SIGKILL)
     assert gone(pid)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 15
     while len(list(tmp_path.glob("runs/*/jobs/*/a*"))) == 1 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert len(list(tmp_path.glob("runs/*/jobs/*/a*"))) == 2
@@ -223,7 +223,7 @@ def test_a_resumed_run_waits_for_the_job_of_the_killed_driver(tmp_path: Path):
 
 
 def wait_for_attempt(results: Path, number: int) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 15
     while time.monotonic() < deadline:
         if any("point-started" in log.read_text() for log in results.glob(_events(number))):
             return

@@ -199,6 +199,14 @@ def test_tp_over_the_node_is_refused() -> None:
     assert codes(error) == ["tp-gpus"]
 
 
+@pytest.mark.parametrize(("gpus_per_node", "counted"), [(0, 1), (8, 4)])
+def test_ranks_are_accelerators_where_there_are_any(gpus_per_node: int, counted: int) -> None:
+    node = dataclasses.replace(LOCAL, gpus_per_node=gpus_per_node)
+    plan = plan_of(entry(scenario(conc=[1], tp=4), cluster=node))
+    assert (plan.points[0].arm.axes.tp, plan.points[0].gpus) == (4, counted)
+    assert plan.cost.gpu_hours == pytest.approx(gpus_per_node and 4 * plan.cost.wall_s / 3600)
+
+
 def test_speculation_without_a_chat_template_is_refused() -> None:
     with pytest.raises(ConfigError) as error:
         plan_of(entry(scenario(k=3), speculation=eagle({3: 2.78}), chat_template=False))
@@ -232,6 +240,7 @@ def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> N
     assert codes(error) == ["inputs-changed"]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_candidates_expand_in_about_a_second() -> None:
     space = scenario(
         [

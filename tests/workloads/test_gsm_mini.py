@@ -42,7 +42,7 @@ def numbers(text: str) -> list[int]:
 
 
 @given(anything)
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_every_annotation_is_worth_what_it_says(made: Question) -> None:
     for terms, value in steps(made.answer):
         total = Fraction(terms[0])
@@ -54,7 +54,7 @@ def test_every_annotation_is_worth_what_it_says(made: Question) -> None:
 
 
 @given(anything)
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_the_last_line_is_the_target_and_the_last_step(made: Question) -> None:
     *lines, last = made.answer.split("\n")
     assert last == f"#### {made.target}"
@@ -64,7 +64,7 @@ def test_the_last_line_is_the_target_and_the_last_step(made: Question) -> None:
 
 
 @given(anything)
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_operations_are_two_to_four_and_counted(made: Question) -> None:
     operators = sum(len(terms) // 2 for terms, _ in steps(made.answer))
     assert operators == made.operations
@@ -72,7 +72,7 @@ def test_operations_are_two_to_four_and_counted(made: Question) -> None:
 
 
 @given(anything)
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_a_distractor_stands_in_the_question_and_in_no_step(made: Question) -> None:
     if made.distractor is None:
         return
@@ -83,7 +83,7 @@ def test_a_distractor_stands_in_the_question_and_in_no_step(made: Question) -> N
 
 
 @given(anything)
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_every_other_number_of_the_question_is_used(made: Question) -> None:
     used = {int(term) for terms, _ in steps(made.answer) for term in terms[::2]}
     # "30%" is told as ten percent, three times.

@@ -32,13 +32,13 @@ class Kinds:
         return "fp8-scaled" if self.kv == "fp8" else self.kv
 
 
-def page_bytes(shape: ModelConfig, kinds: Kinds, draft_layers: int) -> int:
-    """Return the bytes of one page over all tensors of the cache."""
+def page_bytes(shape: ModelConfig, kinds: Kinds, draft_layers: int = 0, features: int = 0) -> int:
+    """Return the bytes of one page over all tensors of the cache (`KvCache.empty`)."""
     vectors = 2 * (shape.num_layers + draft_layers) * shape.kv_heads
     token = vectors * _vector_bytes(kinds.kv_format, shape.head_dim)
-    token += shape.num_layers * _vector_bytes(kinds.index, shape.head_dim)
-    features = 4 * shape.hidden_size if draft_layers else 0
-    return shape.block_size * (token + features)
+    sparse = shape.num_layers - shape.full_layers
+    token += sparse * _vector_bytes(kinds.index, shape.head_dim)
+    return shape.block_size * (token + 4 * features)
 
 
 def _vector_bytes(form: str, dim: int) -> int:

@@ -91,9 +91,9 @@ class KvCache:
     """Keys and values, the indexer's keys and the draft's features of all slots.
 
     A slot is page * ``block`` + offset. Layers are the target's, then the draft's, all of the same
-    kind; only the target's have index keys. ``features`` [slots, hidden] float32 are the target's
-    auxiliary states as the draft reads them, kept by slot so that chunks, shared prefixes and
-    rejected drafts need no state of their own; [slots, 0] without a draft.
+    kind; only those that attend sparsely have index keys. ``features`` [slots, n] float32 are the
+    target's auxiliary states as EAGLE3 reads them, kept by slot so that chunks, shared prefixes and
+    rejected drafts need no state of their own; n is 0 where no draft reads them.
     """
 
     kinds: Kinds
@@ -111,11 +111,13 @@ class KvCache:
         pages: int,
         draft_layers: int = 0,
         kinds: Kinds | None = None,
+        features: int = 0,
         first_layer: int = 0,
     ) -> KvCache:
         """Return a cache of ``pages`` pages of zeros, float32 unless ``kinds`` says otherwise.
 
-        ``first_layer`` is the first that it has: a draft's where another cache has the target's.
+        ``features`` are kept as so many numbers a token. ``first_layer`` is the first layer that it
+        has: a draft's where another cache has the target's.
         """
         kinds = kinds or Kinds()
         layers, heads, block, dim = (
@@ -124,7 +126,7 @@ class KvCache:
             shape.block_size,
             shape.head_dim,
         )
-        features = shape.hidden_size if draft_layers else 0
+        sparse = max(first_layer, shape.full_layers)
         rows = pages * heads
         kv = _Paged.empty(kinds.kv_format, layers + draft_layers, 2 * rows, block, dim, first_layer)
         return cls(
@@ -132,7 +134,7 @@ class KvCache:
             features=torch.zeros(pages * block, features),
             block=block,
             _kv=kv,
-            _index=_Paged.empty(kinds.index, layers, pages, block, dim),
+            _index=_Paged.empty(kinds.index, shape.num_layers - sparse, pages, block, dim, sparse),
             _heads=torch.stack((torch.arange(heads), torch.arange(heads) + rows)),
         )
 

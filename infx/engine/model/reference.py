@@ -32,6 +32,8 @@ Reduce = Callable[[Tensor], Tensor]
 
 # Rows of a pass of `ReferenceModel.logits`: bounds the scores that it holds at once.
 CHUNK_ROWS = 512
+# Weights that a layer multiplies with by a `projection`.
+PRODUCTS = ("qkv", "o", "up", "down")
 
 
 class ReferenceModel:
@@ -136,7 +138,7 @@ class _Layer:
     ) -> None:
         prefix = f"layers.{number}."
         own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-        self.number, self._shape, self._weights, self._reduce = number, shape, own, reduce
+        self.number, self._shape, self._reduce = number, shape, reduce
         self._sparse = shape.attends_sparsely(number)
         self._routed = shape.has_experts(number)
         heads, kv_heads = shape.heads, shape.kv_heads
@@ -145,8 +147,10 @@ class _Layer:
         self._qkv, self._o = (projection(own[name], projections) for name in ("qkv", "o"))
         mlp = "fp32" if self._routed else projections
         self._up, self._down = (projection(own[name], mlp) for name in ("up", "down"))
+        # The products hold what they need: FP8's float32 originals must not stay beside them.
+        self._weights = {name: own[name] for name in own if name not in PRODUCTS}
         if self._routed and shape.router_dtype == "bf16":
-            self._weights = own | {"router": own["router"].bfloat16().float()}
+            self._weights["router"] = own["router"].bfloat16().float()
 
     def forward(self, stream: Tensor, turn: Turn, batch: Batch, cache: KvCache) -> Tensor:
         x = self._normed(stream, "attention_norm")

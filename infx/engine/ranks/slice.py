@@ -35,9 +35,14 @@ def load_slice(
 
 def draft_cache(config: EngineConfig) -> KvCache:
     """Return rank 0's cache of what the draft alone reads: its layers, of all kv heads."""
-    shape = config.shape
-    layers, first = config.draft_layers, shape.num_layers
-    return KvCache.empty(shape, config.pages, layers, config.cache_kinds, first_layer=first)
+    return KvCache.empty(
+        config.shape,
+        config.pages,
+        config.draft_layers,
+        config.cache_kinds,
+        config.features,
+        first_layer=config.shape.num_layers,
+    )
 
 
 def threads_of_rank(config: EngineConfig) -> int:

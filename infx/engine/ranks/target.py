@@ -52,7 +52,9 @@ class _Alone:
         weights = target_weights(shape, config.weights, config.expert_dtype)
         self._model = ReferenceModel(shape, weights, config.projection_dtype, taps=config.taps)
         self.embed, self.head, self.pids = self._model.embed, self._model.head, [os.getpid()]
-        self.cache = KvCache.empty(shape, config.pages, config.draft_layers, config.cache_kinds)
+        self.cache = KvCache.empty(
+            shape, config.pages, config.draft_layers, config.cache_kinds, config.features
+        )
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self._model.forward(batch, self.cache)

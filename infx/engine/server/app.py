@@ -56,7 +56,8 @@ async def serve(config: EngineConfig, address: Address) -> int:
             gc.freeze()  # walking what loading made, a collection stops every stream for 60 ms
             _say(f"ready in {time.monotonic() - began_s:.1f} s")
             changed.clear()
-            await _either(changed, stopping)
+            if engine.failed is None:  # it may have failed since it became ready
+                await _either(changed, stopping)
         return await _end(engine, hurried)
     finally:
         await site.cleanup()
@@ -73,6 +74,9 @@ def _listen(address: Address) -> socket.socket:
         raise UsageError("bad-option", f"--host {address.host}: {error.strerror}") from error
     except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            sentence = f"--host {address.host}: no address of this machine; 127.0.0.1 always is"
+            raise UsageError("bad-option", sentence) from error
         busy = error.errno == errno.EADDRINUSE
         why = "is taken" if busy else f"cannot be listened on: {error}"
         message = f"{address.host}:{address.port} {why}; choose another with --host and --port"

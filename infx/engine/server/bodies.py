@@ -74,8 +74,7 @@ def read_chat(body: Body, tokenizer: ChatTokenizer, context: int) -> Call:
     prompt = read_messages(body, tokenizer, context)
     newer = body.get("max_completion_tokens") is not None
     field = "max_completion_tokens" if newer else "max_tokens"
-    room = context - len(prompt)
-    limit = _limit(body, field, "messages", room, default=room, least=1)
+    limit = _limit(body, field, "messages", context, len(prompt), default=context, least=1)
     return _call(body, [prompt], _params(body, limit, logprobs=_chat_logprobs(body)))
 
 
@@ -83,9 +82,8 @@ def read_completion(body: Body, tokenizer: ChatTokenizer, context: int) -> Call:
     """Return the call of a /v1/completions body; one choice a prompt. Raises BodyError."""
     prompts = read_prompts(body.get("prompt"), tokenizer, context)
     echo, logprobs = flag(body, "echo"), _completion_logprobs(body)
-    room = context - max(map(len, prompts))
-    least = 0 if echo else 1
-    limit = _limit(body, "max_tokens", "prompt", room, COMPLETION_TOKENS, least)
+    longest, least = max(map(len, prompts)), 0 if echo else 1
+    limit = _limit(body, "max_tokens", "prompt", context, longest, COMPLETION_TOKENS, least)
     params = _params(body, limit, logprobs, prompt_logprobs=logprobs if echo else None)
     return _call(body, prompts, params, echo=echo)
 
@@ -121,13 +119,16 @@ def _no_json(error: Exception) -> BodyError:
     return BodyError("bad-request", f"the body is not JSON: {error}"[:300], "body")
 
 
-def _limit(body: Body, field: str, asked: str, room: int, default: int, least: int) -> int:
-    """Return how many tokens to generate: as asked, or ``default``, and never over ``room``."""
+def _limit(
+    body: Body, field: str, asked: str, context: int, prompt: int, default: int, least: int
+) -> int:
+    """Return how many tokens to generate: as asked, or ``default``, and never over the context."""
+    room = context - prompt
     limit: int = number(body, field, int, least, max(min(room, default), least))
     if limit > room:
         message = (
-            f"the prompt leaves {room} tokens of the context and {field} is {limit}; "
-            "shorten the prompt or ask for fewer tokens"
+            f"the prompt's {prompt} tokens and {field} {limit} are over the context of"
+            f" {context} tokens; shorten the prompt or ask for fewer tokens"
         )
         raise BodyError("context-length-exceeded", message, field if room > 0 else asked)
     return limit

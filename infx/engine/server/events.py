@@ -14,6 +14,9 @@ from infx.engine.server.answers import Answer, ChatChoice, TextChoice, error_bod
 
 __all__ = ["EventStream"]
 
+# What may wait for a client that reads more slowly than its answer comes. 20 alternatives of a
+# prompt of 8,192 tokens are 5 MB, and a step ends several prompts.
+MOST_UNREAD_BYTES = 32 << 20
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
 
 
@@ -22,7 +25,8 @@ class EventStream:
 
     They go straight to the connection's transport, in the call that hands the emission over: a
     task to wake and aiohttp's writer took 60 us an event, which for 64 streams in step is 4 ms
-    between the first and the last. A client that reads slowly is buffered for, up to the context.
+    between the first and the last. A client that leaves more than `MOST_UNREAD_BYTES` unread is cut
+    off, which ends its requests as a client that goes away does.
     """
 
     def __init__(self, answer: Answer, include_usage: bool, write_delay: Histogram) -> None:
@@ -80,6 +84,9 @@ class EventStream:
 
     def _write(self, events: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self._transport.abort()
             return
         if self._chunked:
             events = b"%x\r\n%b\r\n" % (len(events), events)

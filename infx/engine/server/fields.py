@@ -95,7 +95,9 @@ def number(
     right = type(value) is int or (kind is float and type(value) is float)
     if not right or not least <= value <= most:
         name = "a whole number" if kind is int else "a number"
-        raise bad(field, value, f"{name} from {least} to {most}")
+        limited = most < MOST_NUMBER or (right and value > most)
+        range_ = f"from {least} to {most}" if limited else f"of at least {least}"
+        raise bad(field, value, f"{name} {range_}")
     return value
 
 

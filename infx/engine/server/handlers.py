@@ -25,6 +25,7 @@ from infx.engine.server.delivery import Gathered, Mailbox, Sink
 from infx.engine.server.events import EventStream
 from infx.engine.server.fields import BodyError
 from infx.engine.server.info import Info
+from infx.engine.server.prompts import too_many
 
 __all__ = ["Handlers"]
 
@@ -113,13 +114,15 @@ class Handlers:
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def _server_info(self, _: web.Request) -> web.Response:
-        return _json(self._info.server(self._engine.pids))
+        # The first time it hashes the checkpoint's files.
+        return _json(await asyncio.to_thread(self._info.server, self._engine.pids))
 
     async def _generate(
         self, http: web.Request, read: Reader, choice: ChoiceType
     ) -> web.StreamResponse:
         self._check_required(http)
         call: Call = await self._read(http, read)
+        self._check_places(call)
         self._check_probabilities(call)
         answer = Answer(self._config.served_model_name, choice is ChatChoice, self._synthetic)
         return await (self._stream if call.stream else self._whole)(http, call, answer, choice)
@@ -186,6 +189,12 @@ class Handlers:
             raise BodyError("bad-request", f"{REQUIRE}: expected real-acceptance", REQUIRE)
         if required and self._synthetic:
             raise self._decided_by_law(REQUIRE)
+
+    def _check_places(self, call: Call) -> None:
+        """Refuse what no empty queue would hold: a 429 would have it tried for ever."""
+        most = self._config.queue_limit + self._config.max_num_seqs
+        if len(call.prompts) > most:
+            raise too_many(len(call.prompts), most)
 
     def _check_probabilities(self, call: Call) -> None:
         """Refuse probabilities that would mean nothing. Raises BodyError."""

@@ -8,7 +8,7 @@ from typing import Any
 from infx.engine.server.fields import BodyError, bad, shown
 from infx.engine.tokenizer import ChatTokenizer
 
-__all__ = ["read_messages", "read_prompts", "read_text", "read_token_ids"]
+__all__ = ["read_messages", "read_prompts", "read_text", "read_token_ids", "too_many"]
 
 Body = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def read_prompts(prompt: Any, tokenizer: ChatTokenizer, context: int) -> list[li
     single = not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int)
     named = {"prompt": prompt} if single else {f"prompt[{i}]": one for i, one in enumerate(prompt)}
     if len(named) > MOST_PROMPTS:
-        raise bad("prompt", f"a list of {len(named)}", f"at most {MOST_PROMPTS} prompts")
+        raise too_many(len(named), MOST_PROMPTS)
     return [_prompt(one, where, tokenizer, context) for where, one in named.items()]
 
 
@@ -60,6 +60,12 @@ def read_token_ids(ids: Any, where: str, tokenizer: ChatTokenizer, context: int)
         if type(token) is not int or not 0 <= token < tokenizer.size:
             raise bad(f"{where}[{at}]", token, f"a token id from 0 to {tokenizer.size - 1}")
     return ids
+
+
+def too_many(prompts: int, most: int) -> BodyError:
+    """Return the refusal of a body with more ``prompts`` than are ever taken at once."""
+    message = f"prompt is a list of {prompts}; expected at most {most} at once"
+    return BodyError("bad-request", message, "prompt")
 
 
 def _prompt(one: Any, where: str, tokenizer: ChatTokenizer, context: int) -> list[int]:

@@ -89,7 +89,8 @@ def _add_shared(command: argparse.ArgumentParser) -> None:
 
 def _add_target(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--steps", type=_steps, default=7500, help="of the target (%(default)s)")
+    least = f"at least {LEAST_STEPS}"
+    add("--steps", type=_steps, default=7500, help=f"of the target, {least} (%(default)s)")
     add("--length", type=_length, default=3456, help="tokens a conversation (%(default)s)")
     add("--batch", type=_positive, default=21, help="conversations a step (%(default)s)")
 

@@ -67,7 +67,7 @@ def _matches(
     # Base i: the known text ends with output token i.
     bases = [[min(len(p) + i, len(p) + len(o) - 1) for i in range(most)] for p, o in pairs]
     tokens, rows = tokens.to(device), torch.tensor(bases, device=device)
-    taps = target(tokens, Mode()).taps
+    taps = target(tokens, Mode(), tapped=draft.tapped).taps
     guesses = draft(tokens, taps, rows).argmax(-1).cpu()
     return [_right(guesses[:, i], torch.tensor(o)) for i, (_, o) in enumerate(pairs)]
 

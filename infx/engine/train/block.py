@@ -54,6 +54,11 @@ class Block(Draft):
         self.markov_out = make.zeros(RANK, vocabulary)
         self.layers = nn.ModuleList(BlockLayer(shape, make) for _ in range(LAYERS))
 
+    @staticmethod
+    def layers_tapped(shape: ModelConfig) -> tuple[int, ...]:
+        """See `Draft.layers_tapped`."""
+        return shape.block_layers
+
     def forward(self, tokens: Tensor, taps: Tensor, rows: Tensor) -> Tensor:
         """See `Draft.forward`."""
         known = self.normed(self.features(taps), self.feature_norm)

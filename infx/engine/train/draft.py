@@ -34,13 +34,19 @@ class Draft(nn.Module, ABC):
 
     def __init__(self, shape: ModelConfig, embed: Tensor, scale: Tensor, make: Maker) -> None:
         super().__init__()
+        self.tapped = self.layers_tapped(shape)
         self.shape, hidden, dim = shape, shape.hidden_size, shape.head_dim
-        self.fc = make.linear(len(shape.aux_layers) * hidden, hidden)
+        self.fc = make.linear(len(self.tapped) * hidden, hidden)
         self.norm, self.head = make.zeros(hidden), make.normal(hidden, shape.vocab_size, std=0.01)
         tables = turn_tables(dim, dim, shape.rope_theta, shape.farthest)
         fixed = {"embed": embed.detach().clone(), "scale": scale}
         for name, table in {**fixed, "cos": tables[0], "sin": tables[1]}.items():
             self.register_buffer(name, table, persistent=False)
+
+    @staticmethod
+    @abstractmethod
+    def layers_tapped(shape: ModelConfig) -> tuple[int, ...]:
+        """Return the target's layers whose states it reads."""
 
     @abstractmethod
     def forward(self, tokens: Tensor, taps: Tensor, rows: Tensor) -> Tensor:

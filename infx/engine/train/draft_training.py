@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -96,17 +96,18 @@ def _scale(target: Target, recipe: DraftRecipe, place: Place) -> Tensor:
     tokens = torch.stack(
         [Conversations(STREAM + recipe.seed)[FIRST + i, recipe.length][0] for i in range(4)]
     )
-    taps = _states(target, tokens[:, :-1].long().to(place.device))
+    tapped = DRAFTS[recipe.method].layers_tapped(target.shape)
+    taps = _states(target, tokens[:, :-1].long().to(place.device), tapped)
     layers: Tensor = taps.unflatten(-1, (-1, target.shape.hidden_size))
     sizes = layers.square().mean((0, 1, 3)).sqrt()
     return sizes.repeat_interleave(target.shape.hidden_size)
 
 
 @torch.no_grad()
-def _states(target: Target, tokens: Tensor) -> Tensor:
+def _states(target: Target, tokens: Tensor, tapped: Sequence[int]) -> Tensor:
     fast = tokens.is_cuda
     with torch.autocast(tokens.device.type, torch.bfloat16, enabled=fast):
-        taps: Tensor = target(tokens, Mode(fast=fast)).taps
+        taps: Tensor = target(tokens, Mode(fast=fast), tapped=tapped).taps
     return taps.float()
 
 
@@ -124,7 +125,7 @@ def _step(
     rows = _rows(answer, depth, recipe, step).to(device)
     tokens, answer = tokens.to(device), answer.to(device)
     known = tokens[:, :-1].contiguous()
-    taps = _states(target, known)
+    taps = _states(target, known, draft.tapped)
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
         guesses = draft(known, taps, rows)
     goal = torch.stack([tokens.gather(1, rows + 1 + d) for d in range(depth)])

@@ -36,6 +36,11 @@ class Eagle(Draft):
         self.up = make.linear(hidden, 2 * shape.dense_size)
         self.down = make.zeros(shape.dense_size, hidden)
 
+    @staticmethod
+    def layers_tapped(shape: ModelConfig) -> tuple[int, ...]:
+        """See `Draft.layers_tapped`."""
+        return shape.aux_layers
+
     def forward(self, tokens: Tensor, taps: Tensor, rows: Tensor) -> Tensor:
         """See `Draft.forward`: after the first guess the draft reads its own output, not the
         target's states, and its own keys beside those of the known positions."""

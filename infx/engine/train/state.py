@@ -61,6 +61,8 @@ class Folder:
         """
         file = self.path / f"{name}.pt"
         if not file.is_file():
+            if self.resume:
+                self.tell(f"{name}: nothing is saved in {self.path} yet, so it begins at step 0")
             return 0, None
         if not self.resume:
             sentence = f"{file} holds a run: add --resume to continue it, or choose another --out"

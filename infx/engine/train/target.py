@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -56,16 +56,22 @@ class Target(nn.Module):
         return [(n, layer) for n, layer in enumerate(self.layers) if isinstance(layer, Layer)]
 
     def forward(
-        self, tokens: Tensor, mode: Mode, rows: Tensor | None = None, keep: Keep | None = None
+        self,
+        tokens: Tensor,
+        mode: Mode,
+        rows: Tensor | None = None,
+        keep: Keep | None = None,
+        tapped: Sequence[int] = (),
     ) -> Passed:
         """Pass ``tokens`` [b, t] through all layers.
 
         ``rows`` [r]: positions at which the indexers are taught; ``keep`` is given each layer's
-        heads, for a cache.
+        heads, for a cache; ``tapped``: layers after which a draft reads.
         """
         length = tokens.shape[1]
         cos, sin = self.cos[:length, None], self.sin[:length, None]
-        stream, taps = rows_of(tokens, self.embed), []
+        stream = rows_of(tokens, self.embed)
+        taps = [stream[..., :0]]
         loads: dict[int, Tensor] = {}
         taught: list[tuple[Tensor, Tensor]] = []
         for n, layer in self.numbered:
@@ -79,7 +85,7 @@ class Target(nn.Module):
             stream = stream + mlp.view_as(stream)
             if load is not None:
                 loads[n] = load
-            if n in self.shape.aux_layers:
+            if n in tapped:
                 taps.append(stream)
         lost, covered = _stacked(taught, stream)
         return Passed(stream, torch.cat(taps, -1), lost, covered, loads)

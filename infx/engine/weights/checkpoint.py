@@ -64,7 +64,7 @@ def read_draft(folder: Path, shape: ModelConfig, method: str) -> dict[str, Tenso
         faults = [_fault(Part(own, size), stored) for own, size in sizes.items()]
         faults += [_extra(own) for own in stored if own not in sizes]
         refuse_faults("bad-checkpoint", str(folder / name), [one for one in faults if one])
-        weights = {own: stored[own].read().float() for own in sizes}
+        weights = {own: _copied(stored[own].read()) for own in sizes}
     faults = [_not_finite(own) for own, tensor in weights.items() if not tensor.isfinite().all()]
     refuse_faults("bad-checkpoint", str(folder / name), faults)
     return weights
@@ -192,9 +192,17 @@ def _read_entry(entry: Entry, found: Found, faults: list[str]) -> Tensor:
 def _read_part(part: Part, found: Found) -> Tensor:
     tensor, packing = found[part.name].read(), _packing(part, found)
     if not packing:
-        return tensor.float()
+        return _copied(tensor)
     scale = found[_scale_name(part.name)].read()
     return mxfp4_unpack(tensor, scale) if packing == "mxfp4" else tensor.float() * scale
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    """Return float32 numbers of our own: what is read stands in the mapped file, whoever edits it.
+
+    A view of it would keep the whole file in memory, and die with it when it is cut short.
+    """
+    return tensor.to(torch.float32, copy=True)
 
 
 def _written(part: Part, tensor: Tensor, form: str) -> dict[str, Tensor]:

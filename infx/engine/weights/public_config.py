@@ -60,6 +60,9 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "sparse_score_type": ("max",),
     "sparse_init_block": (0,),
 }
+USUAL_THETA = 5e6
+# Numbers are computed with in float32.
+LARGEST = 2.0**128
 SPARSE, FULL = "minimax_m3_sparse", "full_attention"
 # Fields of a shape that a public configuration does not say.
 UNSAID = ("name", "aux_layers", "block_layers", "router_dtype", "simulated_ranks")
@@ -142,10 +145,8 @@ class _Reader:
     def __init__(self, text: Mapping[str, Any]) -> None:
         self.faults: list[str] = []
         self._text = text
-        nested = text.get("sparse_attention_config") or {}
-        self._nested: Mapping[str, Any] = nested if isinstance(nested, Mapping) else {}
-        rope = text.get("rope_parameters") or text.get("rope_scaling") or {}
-        self._rope: Mapping[str, Any] = rope if isinstance(rope, Mapping) else {}
+        self._nested = self._object("sparse_attention_config")
+        self._rope = self._object("rope_parameters") or self._object("rope_scaling")
 
     def shape(self) -> dict[str, Any]:
         """Return the fields of a shape, taps left out."""
@@ -176,6 +177,14 @@ class _Reader:
         self.faults.append(f"infx.{name} {_short(given)}: expected a list of layers")
         return usual
 
+    def _object(self, name: str) -> Mapping[str, Any]:
+        """Return the fields of an object, none where it is not said."""
+        value = self._text.get(name)
+        if value is None or isinstance(value, Mapping):
+            return value or {}
+        self.faults.append(f"{name} {_short(value)}: expected an object")
+        return {}
+
     def _find(self, *names: str) -> Any:
         """Return the value of the first name that the text or its nested part has, or None."""
         for name in names:
@@ -194,17 +203,20 @@ class _Reader:
 
     def _number(self, name: str, value: Any) -> float | None:
         """Return a number; None where it is not said, and the shape's default holds."""
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-            return None if value is None else float(value)
-        self.faults.append(f"{name} {_short(value)}: expected a number")
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
+            return float(value)
+        self.faults.append(f"{name} {_short(value)}: expected a number, finite in float32")
         return None
 
     def _theta(self) -> float:
         kind = self._rope.get("rope_type", self._rope.get("type", "default"))
         if kind != "default":
             self.faults.append(f"rope_type {_short(kind)}: expected default")
-        given = self._rope.get("rope_theta", self._text.get("rope_theta", 5e6))
-        return self._number("rope_theta", given) or 5e6
+        given = self._rope.get("rope_theta", self._text.get("rope_theta"))
+        theta = self._number("rope_theta", given)
+        return USUAL_THETA if theta is None else theta
 
     def _rotary(self, head_dim: int) -> int:
         """Return the turned dimensions: as transformers counts them, or ``rotary_dim``.

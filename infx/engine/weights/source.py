@@ -79,17 +79,20 @@ def shape_of_source(model: str, source: str, router_dtype: str = "fp32") -> Mode
 
 def _shape(model: str, source: str) -> ModelConfig:
     if model not in (AUTO, *MODELS):
-        known = ", ".join((*MODELS, AUTO))
+        known = ", ".join((*MODELS, AUTO, "null"))
         raise RefusalError("unsupported-model", f"--model {model[:60]}: expected one of {known}")
     if model == AUTO and source == SHIPPED:
         raise RefusalError(
-            "unsupported-weights", f"--weights {SHIPPED} with --model {AUTO}: name the model"
+            "unsupported-weights",
+            f"--weights {SHIPPED} with --model {AUTO}: name the model, --model mini",
         )
     folder = folder_of(source, model)
     if folder is None:
         if model == AUTO:
             raise RefusalError(
-                "unsupported-model", f"--model {AUTO} with --weights {source}: expected a folder"
+                "unsupported-model",
+                f"--model {AUTO} with --weights {source}: expected the folder of a checkpoint,"
+                " or the model by name",
             )
         return MODELS[model]()
     if model == AUTO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infx.engine.model.reference import ReferenceModel
-from infx.engine.refusal import refuse_faults
+from infx.engine.refusal import RefusalError, refuse_faults
 from infx.engine.weights.names import join, plain_name, weight_map
 from infx.engine.weights.public_config import shape_of
 
@@ -20,6 +20,11 @@ def from_transformers(hf_model: Any) -> ReferenceModel:
     infx does not compute, ``bad-checkpoint`` for tensors that are missing, extra or misshapen.
     """
     name = type(hf_model).__name__
+    if not hasattr(hf_model, "config"):
+        raise RefusalError(
+            "unserved-config",
+            f"{name} has no config: expected a model of transformers, of minimax_m3_vl",
+        )
     shape = shape_of(hf_model.config.get_text_config().to_dict(), name, where=f"{name}.config")
     theirs = {plain_name(own): tensor for own, tensor in hf_model.state_dict().items()}
     theirs.pop(None, None)

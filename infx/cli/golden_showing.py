@@ -1,18 +1,35 @@
-"""Golden files and verdicts as tables and as JSON."""
+"""Golden files and verdicts as tables and as JSON; a collection while it goes on."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from infx.cli.output import say, talking
 
 if TYPE_CHECKING:
     from infx.cli.golden_driving import Held
     from infx.domain.findings import Finding
     from infx.golden.curve import Curve
     from infx.golden.judging import Verdict
+    from infx.job.golden_run import Progress
 
-__all__ = ["Row", "check_cells", "collected_rows", "differing", "golden_data", "print_golden"]
+__all__ = [
+    "Row",
+    "check_cells",
+    "collected_rows",
+    "differing",
+    "golden_data",
+    "print_golden",
+    "telling",
+]
+
+HEARTBEAT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +157,62 @@ def _comments(path: Path) -> list[str]:
 
 def _width(half_width: float | None) -> str:
     return "" if half_width is None else f"{half_width:.3f}"
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[Progress], None]]:
+    """Give what shows a collection's progress on stderr: a bar on a terminal, else lines."""
+    if not sys.stderr.isatty():
+        yield _Lines().tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), auto_refresh=False)
+    bar.start()
+    task = bar.add_task("", total=None)
+    try:
+        yield lambda now: _redraw(bar, task, now)
+    finally:
+        with talking():
+            bar.stop()
+
+
+class _Lines:
+    """One line for each change, and one each 30 s in between."""
+
+    def __init__(self) -> None:
+        self._last_s = time.monotonic()
+
+    def tell(self, now: Progress) -> None:
+        change = now.phase != "measuring" or not now.done
+        if change or time.monotonic() - self._last_s >= HEARTBEAT_S:
+            self._last_s = time.monotonic()
+            say(f"{time.strftime('%H:%M:%S')} {_sentence(now)}")
+
+
+def _redraw(bar: Any, task: Any, now: Progress) -> None:
+    """Redraw a bar over all values; what is measured stays above it."""
+    part = now.done / now.total if now.total else 0.0
+    with talking():
+        if now.phase == "measured":
+            bar.console.print(_sentence(now), highlight=False)
+        done, what = now.values + part, _sentence(now)
+        bar.update(task, description=what, completed=done, total=now.wanted)
+        bar.refresh()
+
+
+def _sentence(now: Progress) -> str:
+    from infx.golden.text import shown
+
+    of = f"{now.values} of {now.wanted} values"
+    if now.phase == "starting":
+        return f"{of}: K={now.k}, the engine starts"
+    length = f"{now.estimate.length:.3f} {shown(now.estimate)}" if now.estimate else ""
+    what = f"{of}: K={now.k} thinking {now.thinking}"
+    if now.phase == "measured":
+        return f"{what}: {length}"
+    if not now.done:
+        return f"{what}, {now.total} batches of prompts"
+    return f"{what}, batch {now.done} of {now.total}{f', so far {length}' if length else ''}"
