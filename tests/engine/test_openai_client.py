@@ -50,7 +50,14 @@ def test_completions_take_many_prompts(client):
 
 
 def test_models_and_request_ids(client):
+    import openai
+
     assert [model.id for model in client.models.list()] == ["tiny"]
+    assert client.models.retrieve("tiny").max_model_len == 512
+    with pytest.raises(openai.NotFoundError, match="'tiny'"):
+        client.models.retrieve("some/other")
+    with pytest.raises(openai.NotFoundError, match="served are /detokenize, .*/v1/models"):
+        client.embeddings.create(model="tiny", input="x")
     named = client.chat.completions.create(
         **ASK, max_tokens=1, extra_headers={"X-Request-ID": "mine-7"}
     )

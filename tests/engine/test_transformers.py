@@ -13,6 +13,7 @@ from infx.domain.errors import UsageError
 from infx.engine.batch import Span, make_batch
 from infx.engine.cache import KvCache
 from infx.engine.model import reference
+from infx.engine.refusal import RefusalError
 from tests.engine.public_models import (
     SHAPES,
     public_text_model,

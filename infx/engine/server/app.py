@@ -105,10 +105,16 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         if refused.status < 400:
             raise
         huge = refused.status == 413
-        message = f"{request.method} {request.path}: {refused.reason}"[:300]
+        message = f"{request.method} {request.path[:100]}: {refused.reason}"
+        if refused.status == 404:
+            message += f"; served are {', '.join(_paths(request.app))}"
         body = error_body(refused.status, "bad-request", message, "body" if huge else None)
         allow = {"Allow": refused.headers["Allow"]} if "Allow" in refused.headers else None
         return web.json_response(body, status=refused.status, headers=allow)
+
+
+def _paths(app: web.Application) -> list[str]:
+    return sorted({resource.canonical for resource in app.router.resources()})
 
 
 async def _name_response(http: web.Request, response: web.StreamResponse) -> None:

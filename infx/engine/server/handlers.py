@@ -65,6 +65,7 @@ class Handlers:
             web.post("/detokenize", self._answering(self._detokenize)),
             web.get("/tokenizer_info", self._tokenizer_info),
             web.get("/v1/models", self._models),
+            web.get("/v1/models/{model:.+}", self._answering(self._model)),
             web.get("/health", self._health),
             web.get("/metrics", self._metrics),
             web.get("/server_info", self._server_info),
@@ -104,6 +105,10 @@ class Handlers:
 
     async def _models(self, _: web.Request) -> web.Response:
         return _json(self._info.models())
+
+    async def _model(self, http: web.Request) -> web.Response:
+        self._check_model(http.match_info["model"])
+        return _json(self._info.models()["data"][0])
 
     async def _health(self, _: web.Request) -> web.Response:
         state = "failed" if self._engine.failed else self._engine.state
