@@ -56,7 +56,7 @@ def test_models_and_request_ids(client):
     assert client.models.retrieve("tiny").max_model_len == 512
     with pytest.raises(openai.NotFoundError, match="'tiny'"):
         client.models.retrieve("some/other")
-    with pytest.raises(openai.NotFoundError, match="served are /detokenize, .*/v1/models"):
+    with pytest.raises(openai.NotFoundError, match=r"served are /detokenize, .*/v1/models"):
         client.embeddings.create(model="tiny", input="x")
     named = client.chat.completions.create(
         **ASK, max_tokens=1, extra_headers={"X-Request-ID": "mine-7"}
