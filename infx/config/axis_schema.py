@@ -24,7 +24,9 @@ def _axis_schema(name: str, several: bool) -> dict[str, Any]:
     one = _value_schema(name)
     choices = [one, EXPRESSION_SCHEMA]
     if name in VOCABULARY:
-        choices[1] = EXPRESSION_SCHEMA | {"pattern": "[^A-Za-z0-9_-]"}
+        # A lone word is one of the values, or the name of another axis; all else is a slip.
+        others = "|".join(other for other in AXES if other != name)
+        choices[1] = EXPRESSION_SCHEMA | {"pattern": f"[^A-Za-z0-9_-]|^({others})$"}
     if several:
         choices.append({"type": "array", "items": one, "minItems": 1, "uniqueItems": True})
     if AXES[name].default is None:

@@ -112,7 +112,9 @@ def prove_load(seconds: int) -> None:
     """Stream ``seconds`` long to 64 clients, and assert that all is well and nothing is left.
 
     At most 1 % of the writes come over 5 ms after the sampler's return, and what this machine's
-    other work makes late: twice the share of sleepers that wake over 2 ms late meanwhile.
+    other work makes late: one of the four wake-ups between sampler and socket (sampler, engine,
+    event loop, and the one before in the same burst), if each is over 2 ms late as often as a
+    sleeper is meanwhile. On a quiet machine that is nothing.
     """
     with running(*FLAGS) as server:
         process = psutil.Process(server.process.pid)
@@ -128,7 +130,7 @@ def prove_load(seconds: int) -> None:
         late = (late_after - late_before) / (after - before)
         print(load, f"late {late:.4f}, machine {machine.late:.4f}")
         assert (load.whole, load.events) == (STREAMS, STREAMS * seconds * RATE)
-        assert late <= 0.01 + 2 * machine.late
+        assert late <= 0.01 + 1 - (1 - machine.late) ** 4
         server.until(lambda: server.metric("num_requests_running") == 0)
         assert server.metric("kv_cache_usage") == 0
         server.until(lambda: process.num_fds() <= before_files)

@@ -147,6 +147,9 @@ def _target(options: argparse.Namespace, place: Place) -> None:
 
 
 def _drafts(options: argparse.Namespace, place: Place) -> None:
+    if not options.target and not (options.out / "mini").is_dir():
+        sentence = f"--out {options.out}: holds no target; train one first, or name --target"
+        raise UsageError("bad-option", sentence)
     _make_drafts(options, place, options.target or str(options.out / "mini"))
 
 

@@ -11,6 +11,7 @@ import torch
 from infx.domain.errors import InfraError, UsageError
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.quant import mxfp4_round
+from infx.engine.train.__main__ import main
 from infx.engine.train.acceptance import acceptance
 from infx.engine.train.draft_training import DraftRecipe, train_draft
 from infx.engine.train.evaluation import judged
@@ -84,8 +85,18 @@ def test_balance_favours_the_idle_expert() -> None:
     assert layer.router_bias.sum().abs() < 1e-6
 
 
+def test_to_resume_where_nothing_is_saved_begins_and_says_so(tmp_path, capsys) -> None:
+    assert Folder(tmp_path, resume=True).load("target", {}) == (0, None)
+    assert f"nothing is saved in {tmp_path}" in capsys.readouterr().out
+
+
+def test_drafts_without_a_target_are_refused_with_the_next_step(tmp_path, capsys) -> None:
+    assert main(["drafts", "--out", str(tmp_path), "--device", "cpu"]) == 2
+    assert f"bad-option --out {tmp_path}: holds no target" in capsys.readouterr().err
+
+
 @pytest.mark.slow
-def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path, monkeypatch) -> None:
+def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path, monkeypatch, capsys) -> None:
     recipe, shape = Recipe(steps=10, length=384, batch=1), tiny()
     whole = pretrain(recipe, place(tmp_path / "whole"), shape).state_dict()
     monkeypatch.setattr("infx.engine.train.pretraining.SAVE_EVERY_S", -1.0)
@@ -97,7 +108,9 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path, monkeypatch) ->
         pretrain(recipe, place(tmp_path / "cut"), shape)
     with pytest.raises(UsageError, match="another --out"):
         pretrain(Recipe(steps=11, length=384, batch=1), place(tmp_path / "cut", True), shape)
+    capsys.readouterr()
     resumed = pretrain(recipe, place(tmp_path / "cut", True), shape).state_dict()
+    assert "nothing is saved" not in capsys.readouterr().out
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
