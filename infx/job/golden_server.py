@@ -115,7 +115,8 @@ def connect(framework: Framework, url: str, model: str = "") -> Running:
     try:
         answer = site.get(_PATHS.models)
     except OSError as error:
-        raise EngineError("server-hung", f"{url} does not answer: {error}") from error
+        message, hint = f"{url} does not answer: {error}", "start the server, or correct --url"
+        raise EngineError("server-hung", message, hint=hint) from error
     rows = answer.body.get("data", []) if isinstance(answer.body, dict) else []
     names = [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row]
     if model in names or (not model and len(names) == 1):
