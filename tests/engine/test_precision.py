@@ -201,9 +201,9 @@ def test_rotary_tables_grow_with_the_positions_that_are_used():
 @pytest.mark.parametrize(
     ("argv", "word"),
     [
-        (["--router-dtype", "fp16"], "--router-dtype fp16: expected fp32 or bf16"),
-        (["--expert-dtype", "fp8"], "--expert-dtype fp8: expected fp32 or mxfp4"),
-        (["--projection-dtype", "mxfp4"], "--projection-dtype mxfp4: expected fp32 or fp8"),
+        (["--router-dtype", "fp16"], "--router-dtype fp16: expected fp32, bf16"),
+        (["--expert-dtype", "fp8"], "--expert-dtype fp8: expected fp32, mxfp4"),
+        (["--projection-dtype", "mxfp4"], "--projection-dtype mxfp4: expected fp32, fp8"),
     ],
 )
 def test_types_that_are_not_served_are_refused(argv, word):
