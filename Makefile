@@ -25,7 +25,8 @@ check: $(VENV)/.dev lint types
 test: $(VENV)/.dev
 	bash .ci/packages
 	$(MAKE) --no-print-directory lint types
-	$(BIN)/pytest -m "not proof"
+	$(BIN)/pytest -q -n auto -m "not slow and not proof"
+	$(BIN)/pytest -m "slow and not proof"
 
 proof: $(VENV)/.dev
 	bash .ci/packages
