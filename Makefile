@@ -1,7 +1,7 @@
 # The commands of infx's repository. `make sweep` and `make test` do all their own set-up.
 #
 #   make sweep     the main job: sweep configs/quickstart.yaml, print where the report is
-#   make check     the quick loop: linters, types, fast tests (under a minute)
+#   make check     the quick loop: linters, types, fast tests (a minute or two)
 #   make test      everything that CI runs
 #   make proof     the long proofs: kills, soak, full evaluations
 #
