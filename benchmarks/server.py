@@ -46,6 +46,7 @@ def loop_rate() -> Callable[[int], float]:
     runner, scheduler = Runner(config, tokenizer.size), Scheduler(config)
 
     def rate(tokens: int) -> float:
+        """Return the tokens/s of one request of ``tokens`` output tokens, after its first."""
         request = _request(tokenizer, tokens)
         scheduler.add(request)
         first_s = 0.0

@@ -365,8 +365,11 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "a tensor-parallel rank of the engine ended, hangs or did not start",
             "read the server log, then start the server again",
         ),
-        "unsupported-dtype": ("a cache or weight type that this build lacks", "use fp32"),
-        "unsupported-method": ("a speculation method that this build lacks", "use eagle3"),
+        "unsupported-dtype": ("a cache or weight type that the engine lacks", "use a listed one"),
+        "unsupported-method": (
+            "a speculation method that the engine lacks",
+            "use eagle3 or dspark",
+        ),
         "unsupported-verify": ("a way of verifying drafts that this build lacks", "use fixed"),
         "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
         "option-conflict": ("two settings of one thing that differ", "set one of them"),

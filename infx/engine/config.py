@@ -14,13 +14,18 @@ from infx.domain.errors import UsageError
 from infx.engine.cache import KINDS, Kinds
 from infx.engine.ranks.division import undivided
 from infx.engine.refusal import RefusalError
-from infx.engine.shapes import DSPARK_LAYERS, MOST_DRAFTS, ROUTER_DTYPES, ModelConfig
+from infx.engine.shapes import (
+    DSPARK_LAYERS,
+    MOST_DRAFTS,
+    MXFP4_GROUP,
+    ROUTER_DTYPES,
+    ModelConfig,
+)
 from infx.engine.tokenizer import ChatTokenizer
 from infx.engine.weights import shape_of_source
 
 __all__ = ["EngineConfig", "RefusalError"]
 
-MXFP4_GROUP = 32  # numbers that share a scale
 # What experts and projections are rounded to; the rest of the weights is float32.
 EXPERT_DTYPES = ("fp32", "mxfp4")
 PROJECTION_DTYPES = ("fp32", "fp8")

@@ -14,6 +14,8 @@ import functools
 import torch
 from torch import Tensor
 
+from infx.engine.shapes import MXFP4_GROUP
+
 __all__ = [
     "E4M3_MAX",
     "GROUP",
@@ -27,7 +29,7 @@ __all__ = [
     "saturating_e4m3",
 ]
 
-GROUP = 32
+GROUP = MXFP4_GROUP
 MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 E4M3_MAX = 448.0
 

@@ -17,6 +17,7 @@ __all__ = [
     "DSPARK_RANK",
     "MODELS",
     "MOST_DRAFTS",
+    "MXFP4_GROUP",
     "ROUTER_DTYPES",
     "ModelConfig",
     "m3",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 MOST_DRAFTS = 16
+# Numbers along an axis that share one scale (OCP Microscaling 1.0).
+MXFP4_GROUP = 32
 # The DSpark draft's layers, and the rank of its Markov head.
 DSPARK_LAYERS = 2
 DSPARK_RANK = 32

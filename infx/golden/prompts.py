@@ -10,8 +10,8 @@ from pathlib import Path
 
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
-from infx.workloads.gsm_mini import Question, few_shot, questions
-from infx.workloads.lm_eval_task import VERSION
+from infx.workloads.gsm_mini import Question, few_shot, question_text, questions
+from infx.workloads.lm_eval_task import STOPS, VERSION
 
 __all__ = ["GSM_MINI", "Chat", "Prompts", "gsm_mini", "prompt_file"]
 
@@ -19,9 +19,6 @@ GSM_MINI = "gsm_mini"
 
 Chat = tuple[Mapping[str, str], ...]
 """The messages of one request."""
-
-_STOPS = ("Question:", "</s>", "<|im_end|>")
-"""Where lm-eval's task ends an answer: acceptance is measured on what evaluations let it write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ def gsm_mini(count: int, shots: int, seed: int) -> Prompts:
     as turns of the chat: what an evaluation of gsm_mini sends."""
     examples = [message for shot in few_shot(seed, shots) for message in _turns(shot)]
     chats = tuple((*examples, _asked(q)) for q in questions("test", count, seed))
-    return Prompts(chats, f"version {VERSION}", _STOPS)
+    return Prompts(chats, f"version {VERSION}", STOPS)
 
 
 def prompt_file(path: Path, count: int) -> Prompts:
@@ -66,7 +63,7 @@ def _turns(shot: Question) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _asked(question: Question) -> dict[str, str]:
-    return {"role": "user", "content": f"Question: {question.question}\nAnswer:"}
+    return {"role": "user", "content": question_text(question)}
 
 
 def _text_chat(line: str, _path: Path, _number: int) -> Chat:

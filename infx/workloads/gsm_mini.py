@@ -26,7 +26,7 @@ from typing import Literal
 from infx.workloads.templates import HELDOUT, TEMPLATES, Template, Worked, work_out
 from infx.workloads.templates.words import PEOPLE
 
-__all__ = ["Question", "Split", "few_shot", "question", "questions"]
+__all__ = ["Question", "Split", "few_shot", "question", "question_text", "questions"]
 
 Split = Literal["train", "test", "heldout"]
 
@@ -64,6 +64,11 @@ def questions(split: Split, count: int, seed: int) -> list[Question]:
 def question(split: Split, index: int, seed: int) -> Question:
     """Return one question; the same arguments give the same question on every machine."""
     return _make(split, str(seed), index)
+
+
+def question_text(question: Question) -> str:
+    """Return what lm-eval's task asks: a worked example's too, whose answer follows."""
+    return f"Question: {question.question}\nAnswer:"
 
 
 def few_shot(seed: int, count: int) -> list[Question]:

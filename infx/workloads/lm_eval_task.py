@@ -21,7 +21,7 @@ from infx.domain.point import Accuracy
 from infx.workloads import gsm_filters
 from infx.workloads.gsm_mini import Question, Split, few_shot, questions
 
-__all__ = ["FILTERS", "QUESTIONS", "TASKS", "write_task"]
+__all__ = ["FILTERS", "QUESTIONS", "STOPS", "TASKS", "VERSION", "write_task"]
 
 FILTERS = ("strict-match", "flexible-extract", "robust")
 TASKS = ("gsm_mini", "gsm_mini_heldout", "gsm8k")
@@ -33,6 +33,9 @@ VERSION = "2.0"
 
 GSM8K_VERSION = "3.0"
 """Of lm-eval's gsm8k task, whose prompt, stops and first two filters are used here."""
+
+STOPS = ("Question:", "</s>", "<|im_end|>")
+"""Where an answer ends: acceptance is measured on what evaluations let a model write."""
 
 _SPLITS: dict[str, Split] = {"gsm_mini": "test", "gsm_mini_heldout": "heldout"}
 
@@ -54,7 +57,7 @@ test_split: test
 {shots}doc_to_text: "Question: {{{{question}}}}\\nAnswer:"
 doc_to_target: "{{{{answer}}}}"
 generation_kwargs:
-  until: ["Question:", "</s>", "<|im_end|>"]
+  until: {stops}
   do_sample: false
   temperature: 0.0
 metric_list:
@@ -107,7 +110,13 @@ def write_task(folder: Path, workload: Accuracy) -> Path:
     shots, version = ("", GSM8K_VERSION) if workload.task == "gsm8k" else (_FIXED_SHOTS, VERSION)
     path = folder / f"{workload.task}.yaml"
     path.write_text(
-        _TASK.format(task=workload.task, version=version, source=source, shots=shots),
+        _TASK.format(
+            task=workload.task,
+            version=version,
+            source=source,
+            shots=shots,
+            stops=json.dumps(STOPS),
+        ),
         encoding="utf-8",
     )
     return path

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infx.domain.record import FilterScore, Score
 from infx.engine.config import EngineConfig
 from infx.engine.request import SamplingParams
-from infx.workloads.gsm_mini import Question, few_shot, questions
+from infx.engine.train.evaluation import judged
+from infx.golden.prompts import gsm_mini
+from infx.workloads.gsm_mini import questions
 from tests.engine.driving_engine import TOKENIZER, Driven
 
 BAR = 0.9
-# lm-eval 0.4.13's two filters of gsm8k.
-STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
-FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
+SHOTS, SEED = 5, 0
 
 
 @dataclass(frozen=True)
 class Answers:
     """What was answered: {question: right} for each filter, and the realised acceptance length."""
 
-    texts: Mapping[str, str]
     strict: Mapping[str, bool]
     flexible: Mapping[str, bool]
     acceptance_length: float
@@ -37,25 +35,13 @@ class Answers:
             task="gsm_mini",
             questions=len(self.strict),
             limit=len(self.strict),
-            shots=5,
+            shots=SHOTS,
             filters=filters,
             questions_hash="",
         )
 
 
-def prompt(question: Question, shots: int = 5, seed: int = 0) -> list[int]:
-    """The ids of a question after its worked examples, as a conversation."""
-    messages = []
-    for shot in few_shot(seed, shots):
-        messages += [
-            {"role": "user", "content": f"Question: {shot.question}\nAnswer:"},
-            {"role": "assistant", "content": shot.answer},
-        ]
-    messages.append({"role": "user", "content": f"Question: {question.question}\nAnswer:"})
-    return TOKENIZER.encode(TOKENIZER.render(messages, add_generation_prompt=True))
-
-
-def answers(count: int, shots: int = 5, **flags) -> Answers:
+def answers(count: int, **flags) -> Answers:
     """The greedy answers to the first ``count`` test questions by an engine of these ``flags``."""
     config = EngineConfig(
         **{
@@ -68,28 +54,16 @@ def answers(count: int, shots: int = 5, **flags) -> Answers:
         }
         | flags
     )
-    driven, asked = Driven(config), questions("test", count, 0)
-    limits = SamplingParams(max_tokens=256)
-    requests = {one.question: driven.add(prompt(one, shots), limits) for one in asked}
+    driven, limits = Driven(config), SamplingParams(max_tokens=256)
+    requests = [
+        driven.add(TOKENIZER.encode(TOKENIZER.render(chat, add_generation_prompt=True)), limits)
+        for chat in gsm_mini(count, SHOTS, SEED).chats
+    ]
     driven.finish()
-    texts = {key: driven.shown[request] for key, request in requests.items()}
+    asked = zip(questions("test", count, SEED), requests, strict=True)
+    marks = {one.question: judged(driven.shown[request], one.target) for one, request in asked}
     return Answers(
-        texts=texts,
-        strict={one.question: _strict(texts[one.question]) == str(one.target) for one in asked},
-        flexible={one.question: _flexible(texts[one.question]) == str(one.target) for one in asked},
+        strict={question: strict for question, (strict, _) in marks.items()},
+        flexible={question: flexible for question, (_, flexible) in marks.items()},
         acceptance_length=driven.emitted_by_verify / max(driven.verify_steps, 1),
     )
-
-
-def _strict(text: str) -> str:
-    found = STRICT.search(text)
-    return _plain(found[1]) if found else ""
-
-
-def _flexible(text: str) -> str:
-    found = FLEXIBLE.findall(text)
-    return _plain(next(group for group in found[-1] if group)) if found else ""
-
-
-def _plain(number: str) -> str:
-    return re.sub(r"[,$]|\.$", "", number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from infx.engine.shapes import ModelConfig
+from infx.engine.shapes import MXFP4_GROUP, ModelConfig
 
 __all__ = ["KINDS", "Kinds", "page_bytes"]
 
@@ -47,6 +47,6 @@ def _vector_bytes(form: str, dim: int) -> int:
         "bf16": 2 * dim,
         "fp8": dim,
         "fp8-scaled": dim + 4,
-        "mxfp4": dim // 2 + dim // 32,
+        "mxfp4": dim // 2 + dim // MXFP4_GROUP,
     }
     return sizes[form]

@@ -63,6 +63,7 @@ class _Paged:
     def empty(
         cls, form: str, layers: int, rows: int, block: int, dim: int, first: int = 0
     ) -> _Paged:
+        """Return zeros: ``rows`` rows of ``block`` vectors [dim] a layer, from layer ``first``."""
         chosen = _FORMATS[form]
         sample = chosen.encode(torch.zeros(dim))
         parts = (torch.zeros(layers, rows, block, len(p), dtype=p.dtype) for p in sample)

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from infx.engine.quant import fp8_quantise
 
-__all__ = ["Rotary", "Turn", "gemma_norm", "projection", "rotate", "swiglu_oai"]
+__all__ = [
+    "Rotary",
+    "Turn",
+    "gemma_norm",
+    "projection",
+    "rotate",
+    "swiglu_oai",
+    "turn_tables",
+]
 
 # Positions tabulated at once: the true model's half million would take half a gigabyte.
 FIRST_POSITIONS = 16384
@@ -66,10 +74,9 @@ class Rotary:
     """
 
     def __init__(self, dim: int, size: int, theta: float, positions: int) -> None:
-        self._inverse = theta ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+        self._size, self._dim, self._theta, self._positions = size, dim, theta, positions
         self._partner = torch.arange(dim)
         self._partner[:size] = self._partner[:size].roll(size // 2)
-        self._rest, self._positions = dim - size, positions
         self._tabulate(min(positions, FIRST_POSITIONS))
 
     def at(self, positions: Tensor) -> Turn:
@@ -80,10 +87,19 @@ class Rotary:
         return Turn(self._cos[positions][:, None], self._sin[positions][:, None], self._partner)
 
     def _tabulate(self, positions: int) -> None:
-        angle = torch.outer(torch.arange(positions, dtype=torch.float64), self._inverse)
-        rest = torch.zeros(positions, self._rest, dtype=torch.float64)
-        self._cos = torch.cat([angle.cos(), angle.cos(), rest + 1], dim=1).float()
-        self._sin = torch.cat([-angle.sin(), angle.sin(), rest], dim=1).float()
+        self._cos, self._sin = turn_tables(self._size, self._dim, self._theta, positions)
+
+
+def turn_tables(size: int, dim: int, theta: float, positions: int) -> tuple[Tensor, Tensor]:
+    """Return cos and sin [positions, dim] of rotary positions on the first ``size`` dimensions.
+
+    sin has the sign of its term; past ``size`` they are 1 and 0.
+    """
+    inverse = theta ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angle = torch.outer(torch.arange(positions, dtype=torch.float64), inverse)
+    rest = torch.zeros(positions, dim - size, dtype=torch.float64)
+    cos = torch.cat([angle.cos(), angle.cos(), rest + 1], dim=1).float()
+    return cos, torch.cat([-angle.sin(), angle.sin(), rest], dim=1).float()
 
 
 def rotate(x: Tensor, turn: Turn) -> Tensor:

@@ -61,6 +61,7 @@ def add_at_root(ranks: int, lost: Callable[[int, RuntimeError], NoReturn]) -> Ca
             lost(rank, error)
 
     def add(part: Tensor) -> Tensor:
+        """Return the sum of all ranks' parts, like ``part``, after every rank has it."""
         total, sums = part.contiguous(), dict[int, Any]()
         for rank in range(1, ranks):
             other = torch.empty_like(total)

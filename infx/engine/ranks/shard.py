@@ -34,6 +34,7 @@ class _Cut:
         self._kv = kv_heads_of(shape, rank, ranks)
 
     def of(self, name: str) -> Callable[[Tensor], Tensor]:
+        """Return what cuts a tensor of this ``name`` (its last word)."""
         cuts: dict[str, Callable[[Tensor], Tensor]] = {
             "qkv": self._projection,
             "head_norm": lambda norms: norms[self._normed(len(norms))],

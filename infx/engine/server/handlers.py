@@ -75,6 +75,7 @@ class Handlers:
         """Return ``handler`` with its refusals answered."""
 
         async def answer(http: web.Request) -> web.StreamResponse:
+            """Return the handler's response, or the error that its refusal means."""
             try:
                 return await handler(http)
             except BodyError as error:

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from infx.workloads.gsm_mini import Question, question
+from infx.workloads.gsm_mini import Question, question, question_text
 from infx.workloads.templates import TEMPLATES, Template
 
 __all__ = ["BOS", "END", "EOS", "PAD", "conversation", "prompt"]
@@ -43,8 +43,8 @@ def prompt(shots: Sequence[Question], asked: Question) -> list[int]:
     """Return the ids that a server makes of lm-eval's chat: ``shots`` as turns, then ``asked``."""
     ids = [BOS]
     for shot in shots:
-        ids += [*_user(_text(shot)), *shot.answer.encode(), END, NEWLINE]
-    return ids + _user(_text(asked))
+        ids += [*_user(question_text(shot)), *shot.answer.encode(), END, NEWLINE]
+    return ids + _user(question_text(asked))
 
 
 def conversation(index: int, length: int, stream: int) -> tuple[list[int], list[float]]:
@@ -85,32 +85,28 @@ def _style(rng: Random) -> Callable[[Iterator[Question], Random], Iterator[Part]
 
 def _chat(questions: Iterator[Question], rng: Random) -> Iterator[Part]:
     for asked in questions:
-        yield _user(_text(asked)), OTHER
+        yield _user(question_text(asked)), OTHER
         yield from _reply(asked)
 
 
 def _raw(questions: Iterator[Question], rng: Random) -> Iterator[Part]:
     for asked in questions:
-        yield list(_text(asked).encode()), OTHER
+        yield list(question_text(asked).encode()), OTHER
         yield list(f" {asked.answer}\n\n".encode()), 1.0
 
 
 def _packed(questions: Iterator[Question], rng: Random) -> Iterator[Part]:
     while True:
         shots = itertools.islice(questions, rng.randrange(5))
-        lead = "".join(f"{_text(shot)} {shot.answer}\n\n" for shot in shots)
+        lead = "".join(f"{question_text(shot)} {shot.answer}\n\n" for shot in shots)
         asked = next(questions)
-        yield _user(lead + _text(asked)), OTHER
+        yield _user(lead + question_text(asked)), OTHER
         yield from _reply(asked)
 
 
 def _reply(asked: Question) -> Iterator[Part]:
     yield [*asked.answer.encode(), END], 1.0
     yield [NEWLINE], OTHER
-
-
-def _text(asked: Question) -> str:
-    return f"Question: {asked.question}\nAnswer:"
 
 
 def _user(text: str) -> list[int]:

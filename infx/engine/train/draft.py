@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from infx.engine.model.layers import turn_tables
 from infx.engine.shapes import ModelConfig
-from infx.engine.train.formulas import norm, rotate, turn_tables
+from infx.engine.train.formulas import norm, rotate
 from infx.engine.train.layer import Maker
 
 __all__ = ["Draft", "at_rows", "group_attention"]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-__all__ = ["count", "form", "losses", "norm", "rotate", "swiglu", "turn_tables", "weighed"]
+__all__ = ["count", "form", "losses", "norm", "rotate", "swiglu", "weighed"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,15 +43,6 @@ def swiglu(gate_up: Tensor, alpha: float, limit: float) -> Tensor:
     gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     lit = gate * torch.sigmoid(alpha * gate)
     return lit * up + lit
-
-
-def turn_tables(size: int, dim: int, theta: float, positions: int) -> tuple[Tensor, Tensor]:
-    """Return cos and sin [positions, dim] of rotary positions on the first ``size`` dimensions."""
-    inverse = theta ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
-    angle = torch.outer(torch.arange(positions, dtype=torch.float64), inverse)
-    rest = torch.zeros(positions, dim - size, dtype=torch.float64)
-    cos = torch.cat([angle.cos(), angle.cos(), rest + 1], 1).float()
-    return cos, torch.cat([-angle.sin(), angle.sin(), rest], 1).float()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, size: int) -> Tensor:

@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from infx.engine.quant import E4M3_MAX, GROUP
 from infx.engine.train.formulas import form
 
-__all__ = ["GROUP", "as_held", "experts_rounded", "mxfp4"]
-
-GROUP = 32
+__all__ = ["as_held", "experts_rounded", "mxfp4"]
 
 
 def mxfp4(x: Tensor) -> Tensor:
@@ -87,6 +86,6 @@ def as_held(
     def some(x: Tensor, rounded: Tensor) -> Tensor:
         return torch.where(chosen, x + (rounded - x).detach(), x)
 
-    q = some(q, q.detach().clamp(-448, 448).to(torch.float8_e4m3fn).float())
+    q = some(q, q.detach().clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn).float())
     k, v = some(k, mxfp4(k.detach())), some(v, mxfp4(v.detach()))
     return q, k, v, None if index_k is None else some(index_k, mxfp4(index_k.detach()))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from infx.engine.model.layers import turn_tables
 from infx.engine.shapes import ModelConfig
 from infx.engine.train.attention import attend, index_loss, select
 from infx.engine.train.experts import rows_of
-from infx.engine.train.formulas import form, norm, turn_tables
+from infx.engine.train.formulas import form, norm
 from infx.engine.train.layer import Heads, Layer, Maker, Mode
 from infx.engine.train.rounding import as_held
 
