@@ -13,7 +13,7 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, VOCABULARY
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
-from infx.frameworks.infx import SERVED_RANKS
+from infx.frameworks.infx import MOST_DRAFTS, SERVED_RANKS
 from tests.frameworks.arms import arm, value
 
 INFX = frameworks.get("infx")
@@ -122,10 +122,15 @@ def test_what_is_served_is_not_refused() -> None:
         assert not INFX.refusals(infx(axes={"tp": ranks}))
 
 
-def test_the_planner_knows_the_ranks_that_the_engine_serves() -> None:
-    code = "from infx.engine.ranks.division import SERVED; print(SERVED)"
+def test_the_planner_knows_the_ranks_and_drafts_that_the_engine_serves() -> None:
+    code = """
+from infx.engine.config import MOST_MASKS
+from infx.engine.ranks.division import SERVED
+from infx.engine.shapes import MOST_DRAFTS
+print(SERVED, {"eagle3": MOST_DRAFTS, "dspark": MOST_MASKS})
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(SERVED_RANKS)
+    assert done.stdout.strip() == f"{SERVED_RANKS} {MOST_DRAFTS}"
 
 
 @pytest.mark.parametrize("axis", ["kv_cache_dtype", "index_cache_dtype"])
