@@ -10,7 +10,7 @@ from infx.domain.acceptance import LAWS, Acceptance
 from infx.domain.errors import UsageError
 from infx.engine.cache import KINDS
 from infx.engine.config import EngineConfig
-from infx.engine.shapes import MODELS
+from infx.engine.shapes import MODELS, NULL
 from infx.engine.weights import shape_of_source
 
 __all__ = ["Address", "parse"]
@@ -154,7 +154,7 @@ def _config(given: argparse.Namespace) -> EngineConfig:
 
 
 def _block_size(given: argparse.Namespace) -> int:
-    null = given.model == "null"
+    null = given.model == NULL
     return (MODELS["mini"]() if null else shape_of_source(given.model, given.weights)).block_size
 
 

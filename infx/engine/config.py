@@ -18,6 +18,7 @@ from infx.engine.shapes import (
     DSPARK_LAYERS,
     MOST_DRAFTS,
     MXFP4_GROUP,
+    NULL,
     ROUTER_DTYPES,
     ModelConfig,
 )
@@ -86,7 +87,7 @@ class EngineConfig:
     @property
     def shape(self) -> ModelConfig:
         """The shape of the served model; the null model has mini's context and pages."""
-        if self.model == "null":
+        if self.model == NULL:
             return shape_of_source("mini", "random:0")
         return shape_of_source(self.model, self.weights, self.router_dtype)
 
@@ -200,7 +201,7 @@ def _check_types(config: EngineConfig) -> None:
 
 def _check_ranks(config: EngineConfig) -> None:
     misfit = undivided(config.shape, config.tp)
-    if config.model == "null" and config.tp > 1:
+    if config.model == NULL and config.tp > 1:
         misfit = "the null model has one rank"
     if misfit:
         raise RefusalError("unsupported-tp", f"--tensor-parallel-size {config.tp}: {misfit}")
@@ -269,11 +270,11 @@ def _check_capacity(config: EngineConfig) -> None:
 def _check_speculation(config: EngineConfig) -> None:
     drafts = config.method != "none"
     _require(
-        config.model == "null" or not config.null_rate,
+        config.model == NULL or not config.null_rate,
         f"--null-rate {config.null_rate}: only --model null has it",
     )
     _require(
-        config.model != "null" or not drafts,
+        config.model != NULL or not drafts,
         f"--speculative-method {config.method}: --model null makes no drafts; leave it out",
     )
     _require(

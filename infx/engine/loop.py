@@ -19,9 +19,10 @@ from infx.engine.config import EngineConfig
 from infx.engine.detokenizer import TextStream
 from infx.engine.memory import refuse_too_large
 from infx.engine.metrics import Metrics
-from infx.engine.null import NULL, NullRunner
+from infx.engine.null import NullRunner
 from infx.engine.request import Emission, FinishReason, Request, SamplingParams
 from infx.engine.scheduler import Result, Scheduler, Step
+from infx.engine.shapes import NULL
 from infx.engine.tokenizer import ChatTokenizer
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import time
 
 from infx.engine.scheduler import Result, Step
 
-__all__ = ["NULL", "NullRunner"]
+__all__ = ["NullRunner"]
 
-NULL = "null"
 LETTERS = tuple(b"abcdefghijklmnopqrstuvwxyz")
 
 

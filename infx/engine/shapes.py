@@ -18,6 +18,7 @@ __all__ = [
     "MODELS",
     "MOST_DRAFTS",
     "MXFP4_GROUP",
+    "NULL",
     "ROUTER_DTYPES",
     "ModelConfig",
     "m3",
@@ -30,6 +31,8 @@ __all__ = [
 MOST_DRAFTS = 16
 # Numbers along an axis that share one scale (OCP Microscaling 1.0).
 MXFP4_GROUP = 32
+# `--model` of the runner without a model (`infx.engine.null`).
+NULL = "null"
 # The DSpark draft's layers, and the rank of its Markov head.
 DSPARK_LAYERS = 2
 DSPARK_RANK = 32

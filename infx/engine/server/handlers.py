@@ -26,6 +26,7 @@ from infx.engine.server.events import EventStream
 from infx.engine.server.fields import BodyError
 from infx.engine.server.info import Info
 from infx.engine.server.prompts import too_many
+from infx.engine.shapes import NULL
 
 __all__ = ["Handlers"]
 
@@ -206,7 +207,7 @@ class Handlers:
         """Refuse probabilities that would mean nothing. Raises BodyError."""
         if call.params.prompt_logprobs is not None and self._synthetic:
             raise self._decided_by_law("logprobs")
-        if call.params.logprobs is not None and self._config.model == "null":
+        if call.params.logprobs is not None and self._config.model == NULL:
             raise BodyError("unsupported-field", "the null model has no probabilities", "logprobs")
 
     def _decided_by_law(self, field: str) -> BodyError:

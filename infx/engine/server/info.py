@@ -10,7 +10,7 @@ from typing import Any
 
 from infx import __version__
 from infx.engine.config import EngineConfig
-from infx.engine.null import NULL
+from infx.engine.shapes import NULL
 from infx.engine.tokenizer import hub_config
 from infx.engine.weights import identity
 

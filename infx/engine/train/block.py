@@ -13,18 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from infx.engine.shapes import ModelConfig
+from infx.engine.shapes import DSPARK_LAYERS, DSPARK_RANK, ModelConfig
+from infx.engine.spec.dspark import WINDOW
 from infx.engine.train.draft import Draft
 from infx.engine.train.experts import rows_of
 from infx.engine.train.layer import Maker
 
 __all__ = ["Block"]
-
-LAYERS = 2
-WINDOW = 1024
-"""Positions before the known token whose target states a block sees."""
-
-RANK = 32
 
 
 class BlockLayer(nn.Module):
@@ -50,9 +45,9 @@ class Block(Draft):
         super().__init__(shape, embed, scale, make)
         hidden, vocabulary = shape.hidden_size, shape.vocab_size
         self.mask, self.feature_norm = make.normal(hidden, std=0.5), make.zeros(hidden)
-        self.markov_in = make.normal(vocabulary, RANK, std=0.3)
-        self.markov_out = make.zeros(RANK, vocabulary)
-        self.layers = nn.ModuleList(BlockLayer(shape, make) for _ in range(LAYERS))
+        self.markov_in = make.normal(vocabulary, DSPARK_RANK, std=0.3)
+        self.markov_out = make.zeros(DSPARK_RANK, vocabulary)
+        self.layers = nn.ModuleList(BlockLayer(shape, make) for _ in range(DSPARK_LAYERS))
 
     @staticmethod
     def layers_tapped(shape: ModelConfig) -> tuple[int, ...]:

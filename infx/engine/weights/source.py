@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from infx.engine.refusal import RefusalError, refuse_faults
-from infx.engine.shapes import MODELS, ModelConfig
+from infx.engine.shapes import MODELS, NULL, ModelConfig
 from infx.engine.weights.public_config import differences, read_shape
 
 __all__ = [
@@ -79,7 +79,7 @@ def shape_of_source(model: str, source: str, router_dtype: str = "fp32") -> Mode
 
 def _shape(model: str, source: str) -> ModelConfig:
     if model not in (AUTO, *MODELS):
-        known = ", ".join((*MODELS, AUTO, "null"))
+        known = ", ".join((*MODELS, AUTO, NULL))
         raise RefusalError("unsupported-model", f"--model {model[:60]}: expected one of {known}")
     if model == AUTO and source == SHIPPED:
         raise RefusalError(
