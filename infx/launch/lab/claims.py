@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infx.domain.errors import InfraError
+from infx.launch.lab.processes import poll
 
 __all__ = ["MOST_NODES", "folder_claim", "port_claim", "usual_port"]
 
@@ -50,11 +51,14 @@ def usual_port(folder: Path) -> int:
 
 
 @contextmanager
-def port_claim(needed: int, preferred: int) -> Iterator[int]:
+def port_claim(needed: int, preferred: int, patience_s: float = 0.0) -> Iterator[int]:
     """Hold ``needed`` free ports in a row and give the first, ``preferred`` when that is free.
 
-    Held until the daemons listen, so that two labs that start together do not meet.
+    ``preferred`` is waited for up to ``patience_s``: what was killed may still be ending. Held
+    until the daemons listen, so that two labs that start together do not meet.
     """
+    ports = range(preferred, preferred + needed)
+    poll(lambda: all(_is_free(port) for port in ports), patience_s)
     starts = [FIRST_PORT + BLOCK * number for number in range(BLOCKS)]
     for first in [preferred, *starts]:
         held = _claim(f"ports-{first}")

@@ -26,6 +26,8 @@ Tell = Callable[[str, float], None]
 
 REGISTERED_LIMIT_S = 30.0
 JOBS_LIMIT_S = 15.0
+KEPT_PORTS_LIMIT_S = 5.0
+"""How long the ports of a lab whose daemons have died may still be held by what is ending."""
 """What the jobs of a lab that goes down have to stop their servers; then they are killed."""
 
 
@@ -109,7 +111,8 @@ def _from_nothing(spec: LabSpec, found: LabState | None, tell: Tell) -> LabState
     if found and found.spec != spec:
         _end_processes(found.spec, found.place)
         shutil.rmtree(spec.folder)
-    with port_claim(spec.nodes + 2, preferred) as first:
+    patience_s = KEPT_PORTS_LIMIT_S if found else 0.0
+    with port_claim(spec.nodes + 2, preferred, patience_s) as first:
         place = Place(cluster_name(spec.folder), _host(), _user(), first)
         try:
             lay_out(spec, place)

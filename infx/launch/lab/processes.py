@@ -46,12 +46,16 @@ def belonging(conf: Path, cluster: str) -> list[int]:
 
 
 def lives(pid: int) -> bool:
-    """Return whether ``pid`` still runs; a zombie that nobody has reaped does not."""
+    """Return whether any thread of ``pid`` still runs; a zombie that nobody has reaped does not.
+
+    A killed process is a zombie as soon as its first thread has ended: the others still hold its
+    ports until they end too.
+    """
     try:
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        stats = [(task / "stat").read_text() for task in (_PROC / str(pid) / "task").iterdir()]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return fields[0] not in ("Z", "X")
+        return (_PROC / str(pid) / "task").exists() and lives(pid)  # a thread ended meanwhile
+    return any(stat.rpartition(")")[2].split()[0] not in ("Z", "X") for stat in stats)
 
 
 def stop(pids: Iterable[int], limit_s: float) -> None:

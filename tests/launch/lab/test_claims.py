@@ -45,6 +45,19 @@ def test_a_busy_port_is_avoided():
             assert other != first
 
 
+def test_a_port_that_is_being_given_back_is_waited_for():
+    with port_claim(6, PORT) as first:
+        pass
+    busy = socket.socket()
+    busy.bind(("127.0.0.1", first + 5))
+    busy.listen()
+    ending = threading.Timer(0.3, busy.close)
+    ending.start()
+    with port_claim(6, first, patience_s=10.0) as again:
+        assert again == first
+    ending.join()
+
+
 def test_without_a_free_block_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr(claims, "BLOCKS", 0)
     monkeypatch.setattr(claims, "_is_free", lambda port: False)

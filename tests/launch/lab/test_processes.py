@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,24 @@ def test_a_zombie_does_not_live():
     assert processes.poll(lambda: not processes.lives(process.pid), 5.0)
     assert Path(f"/proc/{process.pid}").exists()
     process.wait()
+
+
+LEADER_ENDS_FIRST = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_lives_while_one_of_its_threads_does():
+    process = subprocess.Popen([sys.executable, "-c", LEADER_ENDS_FIRST])
+    stat = Path(f"/proc/{process.pid}/stat")
+    try:
+        assert processes.poll(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", 10.0)
+        assert processes.lives(process.pid), "its first thread has ended, the second sleeps"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_this_process_is_left_out(monkeypatch):
