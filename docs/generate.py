@@ -1,4 +1,7 @@
-"""Write the generated files: docs/{axes,cli,clusters,codes}.md and configs/schema/*.json."""
+"""Write the generated files: docs/{axes,cli,clusters,codes}.md and configs/schema/*.json.
+
+Of docs/mono.md the part between its two marks.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from infx.cli.main import app
 from infx.config import schema
 from infx.domain.axes import AXES, VOCABULARY, kebab
 from infx.domain.codes import CODES, Code
+from infx.engine.mono.refusal import LEVELS, Level
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs`; a test compares it. -->\n"
@@ -41,7 +45,18 @@ FAMILIES = {
         "Refusals of infx's own engine",
         "At start, at planning (the candidate is excluded) or as an HTTP error.",
     ),
+    "mono": (
+        "What mono does not serve",
+        "Counted by `infx:mono_refusals_total`; the unfused layers serve it instead.",
+    ),
 }
+
+MONO_LEVELS: dict[Level, str] = {
+    "config": "At configuration: known from plain values, before anything is loaded.",
+    "bind": "At bind: what was handed in, and the layers that stay unfused.",
+    "step": "At each step; `mono-build-failed` is that of its width, for good.",
+}
+MARKS = ("<!-- refusals: written by `make docs` -->\n", "<!-- end of refusals -->\n")
 
 SECTIONS = {
     "ClusterSection": "A cluster",
@@ -133,9 +148,33 @@ def cli_page() -> str:
     return "\n".join(["# Command line\n", NOTE, _help(root), *_commands(root, "infx")])
 
 
+def mono_refusals() -> str:
+    """Return the codes that mono refuses with, a table a level."""
+    parts = []
+    for level, about in MONO_LEVELS.items():
+        rows = [_code_row(CODES[code]) for code, its in LEVELS.items() if its == level]
+        parts += [f"{about}\n", "| code | what happened | what to do |\n|---|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
+def mono_page() -> str:
+    """Return docs/mono.md as it is, with its refusals as they should be. Raises ValueError."""
+    before, begin, rest = (ROOT / "docs/mono.md").read_text().partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not begin or not end:
+        raise ValueError(f"docs/mono.md: expected the marks {MARKS[0]!r} and {MARKS[1]!r}")
+    return f"{before}{begin}\n{mono_refusals()}\n{end}{after}"
+
+
 def pages() -> dict[str, str]:
     """Return file name -> text of every generated page."""
-    made = {"axes": axes_page, "cli": cli_page, "clusters": clusters_page, "codes": codes_page}
+    made = {
+        "axes": axes_page,
+        "cli": cli_page,
+        "clusters": clusters_page,
+        "codes": codes_page,
+        "mono": mono_page,
+    }
     return {f"{name}.md": page() for name, page in made.items()}
 
 

@@ -47,6 +47,17 @@ def test_generated_pages_are_current() -> None:
         assert (ROOT / "docs" / name).read_text() == text, f"{name} is stale: make docs"
 
 
+def test_the_page_of_mono_lists_every_refusal_at_its_level() -> None:
+    made = generator()
+    section = made.mono_page().partition(made.MARKS[0])[2].partition(made.MARKS[1])[0]
+    listed = re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)
+    assert listed == list(made.LEVELS)
+    assert [section.index(about) for about in made.MONO_LEVELS.values()] == sorted(
+        section.index(about) for about in made.MONO_LEVELS.values()
+    )
+    assert (ROOT / "docs/mono.md").read_text() == made.mono_page(), "mono.md is stale: make docs"
+
+
 def test_the_pages_hold_commands() -> None:
     assert len(commands()) >= 10
 

@@ -14,24 +14,34 @@ __all__ = ["Line", "line_frontiers", "line_of", "lines_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What points of one curve share: other lengths answer other questions. The number of requests
+    """What points of one curve share: other lengths answer other questions, and mono is a
+    computation of its own, whose curve is looked at beside that without it. The number of requests
     does not: it follows the concurrency."""
 
     entry: str
     isl: int
     osl: int
+    mono: str = "off"
 
     @property
     def workload(self) -> str:
         """Return ``64 in, 32 out`` (tokens)."""
         return f"{self.isl} in, {self.osl} out"
 
+    def apart(self, lines: Iterable[Line]) -> str:
+        """Return what tells the line from those of its entry among ``lines``: ``mono on``,
+        ``mono off, 64 in, 32 out``; empty when it is the only one."""
+        others = [line for line in lines if line.entry == self.entry]
+        parts = {"mono": f"mono {self.mono}", "workload": self.workload}
+        told = [text for name, text in parts.items() if len({getattr(o, name) for o in others}) > 1]
+        return ", ".join(told)
+
 
 def line_of(point: Point) -> Line:
     """Return the line of a throughput point."""
     workload = point.workload
     assert isinstance(workload, FixedLengths)
-    return Line(entry=point.entry, isl=workload.isl, osl=workload.osl)
+    return Line(entry=point.entry, isl=workload.isl, osl=workload.osl, mono=point.arm.axes.mono)
 
 
 def lines_of(points: Iterable[Point]) -> list[Line]:

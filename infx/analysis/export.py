@@ -39,12 +39,13 @@ _PHASE_END = re.compile(
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """When a request ran (ns since the epoch) and in which phase."""
+    """When a request ran (ns since the epoch), in which phase, and the name of its prompt."""
 
     request_start_ns: int
     request_end_ns: int
     benchmark_phase: str = "profiling"
     x_request_id: str = ""
+    conversation_id: str = ""
 
 
 class Value(msgspec.Struct, frozen=True):

@@ -3,6 +3,8 @@ own configuration say against the plan. Only points of ours have them."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from infx.analysis.acceptance import tolerance
 from infx.analysis.configuration import differences
 from infx.analysis.evidence import Evidence, Findings, error, percent, warning
@@ -17,6 +19,9 @@ __all__ = [
     "preemption_storm",
     "prefix_cache_hits",
 ]
+
+_CODES_TOLD = 4
+"""A sentence names so many codes; the point's details have all."""
 
 
 def acceptance_off(evidence: Evidence) -> Findings:
@@ -39,15 +44,23 @@ def acceptance_off(evidence: Evidence) -> Findings:
 
 
 def mono_coverage(evidence: Evidence) -> Findings:
-    """A point that claims mono must have been served by it."""
+    """A point that claims mono must have been served by it, wherever a step was eligible.
+
+    A load whose every step is too wide for mono was measured as planned: that is told, and counts.
+    """
     record = evidence.record
     if record is None or record.point.arm.axes.mono != "on":
         return
-    coverage = record.counters.mono_coverage if record.counters else None
-    if coverage is None or coverage < evidence.limits.mono_coverage:
-        told = "an unknown share" if coverage is None else percent(coverage)
-        text = f"mono served {told} of its eligible steps, at least"
-        yield error("mono-coverage", f"{text} {percent(evidence.limits.mono_coverage)}")
+    seen, least = record.counters or EngineCounters(), evidence.limits.mono_coverage
+    if seen.mono_coverage is None and seen.mono_share is not None:
+        text = "no decode step was eligible for mono: the unfused layers served all of them"
+        yield warning("mono-unused", f"{text}{_refused(seen)}")
+    elif seen.mono_coverage is None:
+        text = "the engine does not tell what share of its steps mono served, at least"
+        yield error("mono-coverage", f"{text} {percent(least)}")
+    elif seen.mono_coverage < least:
+        text = f"mono served {percent(seen.mono_coverage)} of its eligible steps, at least"
+        yield error("mono-coverage", f"{text} {percent(least)}{_refused(seen)}")
 
 
 def preemption_storm(evidence: Evidence) -> Findings:
@@ -78,3 +91,11 @@ def config_differs(record: PointRecord) -> Findings:
     for found in differences(record):
         text = f"the server runs {kebab(found.axis)}={found.running}, planned {found.planned}"
         yield error("config-differs", text)
+
+
+def _refused(seen: EngineCounters) -> str:
+    """Return ``; not served: mono-prefill 12, mono-no-width 3``, the commonest codes first."""
+    commonest = Counter(seen.mono_refusals).most_common()
+    told = ", ".join(f"{code} {steps}" for code, steps in commonest[:_CODES_TOLD])
+    more = len(commonest) - _CODES_TOLD
+    return f"; not served: {told}{f' and {more} more codes' if more > 0 else ''}" if told else ""

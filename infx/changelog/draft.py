@@ -64,7 +64,7 @@ def _description(
         yield f"{entry}: {_setting(planned[0].arm.image, [p.arm.acceptance for p in planned])}"
         lines = lines_of(planned)
         for line in lines:
-            name = entry if len(lines) == 1 else f"{entry}, {line.workload}"
+            name = ", ".join(filter(None, (entry, line.apart(lines))))
             yield from _curve(name, _on_line(mine, line), _planned(planned, line))
         yield from _scores(entry, mine, planned)
 

@@ -10,8 +10,10 @@ import typer
 from infx.cli import (
     cancel,
     cluster,
+    compare,
     config,
     doctor,
+    engine,
     eval,
     gather,
     golden,
@@ -41,9 +43,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, eval):
+for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, compare):
     _module.register(app)
-for _module in (golden, config, cluster, doctor, serve):
+for _module in (eval, golden, config, cluster, doctor, serve, engine):
     _module.register(app)
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from infx.domain.engine_codes import ENGINE_CODES, MONO_CODES
+
 __all__ = ["CODES", "Code", "Family"]
 
 Family = (
     Literal["config", "plan", "usage", "infra", "failed"]
-    | Literal["invalid", "skipped", "remark", "golden", "engine"]
+    | Literal["invalid", "skipped", "remark", "golden", "engine", "mono"]
 )
 
 
@@ -118,6 +120,14 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "unknown-point": ("no point of that name in the run", "list them with infx status RUN"),
         "run-active": ("another infx process drives this run", "wait, or end that process"),
         "not-artifacts": ("the folder holds no aiperf export", "name an aiperf artifact folder"),
+        "axis-constant": (
+            "an axis to compare by that has one value in the run",
+            "name one that varies, as the error lists them",
+        ),
+        "nothing-to-compare": (
+            "no two points are asked the same, or differ in the axis alone",
+            "compare runs of one workload",
+        ),
         "interrupted": ("stopped by the user", "continue with infx resume"),
         "store-newer": ("a newer infx wrote the store", "update infx"),
         "lab-differs": (
@@ -324,6 +334,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "only one of the scheduler and the job's own record says how the job ended",
             "nothing when it was resumed long after its end; else look at the scheduler",
         ),
+        "mono-unused": (
+            "mono is on and no decode step was eligible: a mono step holds 16 rows",
+            "lower conc or k where mono is to be measured",
+        ),
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },
     # An acceptance length that cannot be measured, or does not hold.
@@ -350,47 +364,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         ),
         "golden-differs": ("an acceptance length does not hold any more", "collect it anew"),
     },
-    # The engine's refusals (infx's own engine).
-    "engine": {
-        "mono-not-built": ("this build of the engine has no mono kernels", "set mono: off"),
-        "unsupported-model": ("a model that the engine does not know", "use one that is listed"),
-        "unsupported-weights": ("neither random:SEED, shipped nor a folder", "correct the path"),
-        "bad-checkpoint": ("missing or wrong files or tensors of a checkpoint", "restore them"),
-        "unserved-config": ("a shape that the layers cannot compute", "correct the named fields"),
-        "unsupported-tp": (
-            "a number of ranks that the engine does not serve, or the model's shape does not fit",
-            "set tp to 1, 2 or 4",
-        ),
-        "rank-died": (
-            "a tensor-parallel rank of the engine ended, hangs or did not start",
-            "read the server log, then start the server again",
-        ),
-        "unsupported-dtype": ("a cache or weight type that the engine lacks", "use a listed one"),
-        "unsupported-method": (
-            "a speculation method that the engine lacks",
-            "use eagle3 or dspark",
-        ),
-        "unsupported-verify": ("a way of verifying drafts that this build lacks", "use fixed"),
-        "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
-        "option-conflict": ("two settings of one thing that differ", "set one of them"),
-        "unsupported-field": ("a known request field that the engine does not serve", "remove it"),
-        "bad-request": ("a request field with an impossible value", "correct the field"),
-        "synthetic-acceptance": (
-            "an evaluation asked of a server whose text an acceptance law decides",
-            "evaluate on a server without --synthetic-acceptance-length",
-        ),
-        "unknown-model": ("a request for a model id that is not served", "see /v1/models"),
-        "loading": ("the engine is not ready yet", "wait for /health to answer 200"),
-        "not-finite": (
-            "the model computed NaN or infinity: its weights overflow float32",
-            "serve other weights",
-        ),
-        "engine-failed": ("a step of the engine failed", "read the server log"),
-        "context-length-exceeded": ("prompt and output are over the context", "shorten them"),
-        "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),
-        "draining": ("the engine is shutting down", "use another server"),
-        "too-little-memory": ("weights and cache do not fit", "lower num-blocks"),
-    },
+    # Refusals of infx's own engine.
+    "engine": ENGINE_CODES,
+    # What mono does not serve: the unfused layers do.
+    "mono": MONO_CODES,
 }
 
 CODES: dict[str, Code] = {

@@ -63,8 +63,10 @@ class EngineCounters:
 
     ``acceptance_length`` is the realised mean (tokens a verify step, before truncation) over
     ``verify_steps``; ``preemptions`` how often a request lost its pages and was computed again;
-    ``mono_coverage`` mono steps over eligible ones and ``mono_share`` over all decode steps;
-    ``prefix_cache_hit_share`` the input tokens found in the cache over all of them (0 … 1).
+    ``mono_coverage`` mono steps over eligible ones (None without one) and ``mono_share`` over all
+    decode steps, ``mono_refusals`` the steps that mono did not serve, by dispatch code;
+    ``prefix_cache_hit_share`` the input tokens found in the cache over all of them (0 … 1);
+    ``refusals`` the requests that the server refused, by code.
     """
 
     acceptance_length: float | None = None
@@ -76,6 +78,7 @@ class EngineCounters:
     prefix_cache_hit_share: float | None = None
     mono_coverage: float | None = None
     mono_share: float | None = None
+    mono_refusals: Mapping[str, int] = field(default_factory=dict)
     refusals: Mapping[str, int] = field(default_factory=dict)
 
 

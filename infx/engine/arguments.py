@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from infx.domain.acceptance import LAWS, Acceptance
 from infx.domain.errors import UsageError
 from infx.engine.cache import KINDS
-from infx.engine.config import EngineConfig
+from infx.engine.config import LAYERS, MONO, EngineConfig
 from infx.engine.shapes import MODELS, NULL
 from infx.engine.weights import shape_of_source
 
@@ -82,7 +82,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     add("--projection-dtype", default="fp32", help="attention and dense MLP: fp32 or fp8")
     add("--kv-cache-dtype", default="auto", help=f"cached keys and values: {CACHES}")
     add("--index-cache-dtype", default="auto", help=f"the indexer's cached keys: {CACHES}")
-    add("--mono", default="off", choices=("off", "on"), help="fused decode layers")
+    add("--mono", default="off", choices=MONO, help="fused decode layers, a call a layer")
+    add("--layers", default="compiled", choices=LAYERS, help="what computes the target's layers")
     add("--tensor-parallel-size", type=int, default=1, help="ranks")
     add("--null-rate", type=float, default=0.0, help="for --model null: tokens/s of each request")
     add("--rank-limit-s", type=int, default=30, help="seconds that a rank may be silent in a step")
@@ -132,6 +133,7 @@ def _config(given: argparse.Namespace) -> EngineConfig:
         kv_cache_dtype=given.kv_cache_dtype,
         index_cache_dtype=given.index_cache_dtype,
         mono=given.mono,
+        layers=given.layers,
         tp=given.tensor_parallel_size,
         rank_limit_s=given.rank_limit_s,
         max_num_seqs=given.max_num_seqs,

@@ -25,10 +25,13 @@ from infx.engine.shapes import (
 from infx.engine.tokenizer import ChatTokenizer
 from infx.engine.weights import shape_of_source
 
-__all__ = ["EngineConfig", "RefusalError"]
+__all__ = ["LAYERS", "MONO", "EngineConfig", "RefusalError"]
 
 # What experts and projections are rounded to; the rest of the weights is float32.
 EXPERT_DTYPES = ("fp32", "mxfp4")
+# What computes the target's layers: mono's compiled stages, or plain torch.
+LAYERS = ("compiled", "reference")
+MONO = ("off", "on")
 PROJECTION_DTYPES = ("fp32", "fp8")
 
 # Torch starts as many as it is told, until the process can start none for anything else.
@@ -58,6 +61,7 @@ class EngineConfig:
     kv_cache_dtype: str = "fp32"
     index_cache_dtype: str = "fp32"
     mono: str = "off"
+    layers: str = "compiled"
     tp: int = 1
     rank_limit_s: int = 30
     max_num_seqs: int = 8
@@ -142,10 +146,6 @@ class EngineConfig:
 
 def _refuse_unserved(config: EngineConfig) -> None:
     checks = {
-        "mono-not-built": (
-            config.mono == "off",
-            f"--mono {config.mono}: this build has no mono kernels; use --mono off",
-        ),
         "unsupported-method": (
             config.method in DRAFT_LAYERS,
             f"--speculative-method {config.method}: only {', '.join(DRAFT_LAYERS)}",
@@ -159,6 +159,7 @@ def _refuse_unserved(config: EngineConfig) -> None:
     for code, (served, sentence) in checks.items():
         if not served:
             raise RefusalError(code, sentence)
+    _check_layers(config)
     _check_types(config)
     tokens = ChatTokenizer().size
     if config.shape.vocab_size < tokens:
@@ -167,6 +168,19 @@ def _refuse_unserved(config: EngineConfig) -> None:
             f"vocab_size {config.shape.vocab_size} of {config.weights}: expected at least the"
             f" tokenizer's {tokens}",
         )
+
+
+def _check_layers(config: EngineConfig) -> None:
+    for name, value, values in (("mono", config.mono, MONO), ("layers", config.layers, LAYERS)):
+        _require(value in values, f"--{name} {value[:40]}: expected {' or '.join(values)}")
+    _require(
+        config.mono == "off" or config.model != NULL,
+        f"--mono on: --model {NULL} has no layers; leave it out",
+    )
+    _require(
+        config.mono == "off" or config.layers == "compiled",
+        "--mono on with --layers reference: mono is compiled layers; leave one of them out",
+    )
 
 
 def _check_types(config: EngineConfig) -> None:

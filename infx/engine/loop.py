@@ -26,6 +26,7 @@ from infx.engine.shapes import NULL
 from infx.engine.tokenizer import ChatTokenizer
 
 if TYPE_CHECKING:
+    from infx.engine.mono.refusal import Refusal
     from infx.engine.runner import Runner
 
 __all__ = ["Engine", "RequestRefusedError"]
@@ -42,8 +43,9 @@ class Engine:
     """The engine behind the server: `submit`, `abort`, and the figures in `metrics`.
 
     ``state`` goes loading → ready → draining; ``failed`` holds the error when loading or a step
-    failed, after which nothing more is served. ``pids`` are the processes that compute, rank by
-    rank, once loaded. Raises RefusalError when the cache does not fit.
+    failed, after which nothing more is served. Once loaded, ``pids`` are the processes that
+    compute, rank by rank, ``layers`` what computes the target's layers, and ``refusal`` why mono
+    serves no step though it was asked for. Raises RefusalError when the cache does not fit.
     """
 
     def __init__(self, config: EngineConfig, on_change: Callable[[], None] = lambda: None) -> None:
@@ -53,6 +55,8 @@ class Engine:
         self.state, self.failed = "loading", None  # type: str, BaseException | None
         self._scheduler = Scheduler(config)
         self.pids: tuple[int, ...] = ()
+        self.layers = ""
+        self.refusal: Refusal | None = None
         self._arrivals = 0
         self._on_change = on_change
         self._stopping = False
@@ -157,7 +161,7 @@ class Engine:
     def _serve(self) -> None:
         try:
             with closing(self._load()) as runner:
-                self._open(runner.pids)
+                self._open(runner)
                 while (step := self._next(runner)) is not None:
                     self._finish(step, runner.run(step), runner.width(step))
                 self._end_all("abort")
@@ -175,10 +179,11 @@ class Engine:
             torch.set_num_threads(self.config.threads)
         return Runner(self.config, self.tokenizer.size)
 
-    def _open(self, pids: Sequence[int]) -> None:
+    def _open(self, runner: Runner | NullRunner) -> None:
         """Take requests from now on, unless told to drain while loading."""
         with self._wake:
-            self.pids = tuple(pids)
+            self.pids, self.layers, self.refusal = tuple(runner.pids), runner.layers, runner.refusal
+            self.metrics.mono = runner.coverage
             if self.state == "loading":
                 self.state = "ready"
         self._on_change()

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from infx.engine.mono.coverage import Coverage, Snapshot
+
 __all__ = ["Histogram", "Metrics", "render"]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -47,6 +49,7 @@ class Metrics:
     decode_widths: Counter[int] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     finished: Counter[str] = field(default_factory=Counter)
+    mono: Coverage = field(default_factory=Coverage)
     ttft: Histogram = field(default_factory=Histogram)
     itl: Histogram = field(default_factory=Histogram)
     e2el: Histogram = field(default_factory=Histogram)
@@ -63,11 +66,13 @@ class Metrics:
 def render(metrics: Metrics) -> str:
     """Return the Prometheus text exposition (format 0.0.4) of ``metrics``."""
     lines: list[str] = []
-    for name, kind, about, value in _scalars(metrics):
+    mono = metrics.mono.snapshot()
+    for name, kind, about, value in (*_scalars(metrics), *_of_mono(mono)):
         lines += [*_head(name, kind, about), f"infx:{name} {value:.12g}"]
     for name, about, label, counter in (
         ("decode_steps_total", "decode steps by executed rows", "width", metrics.decode_widths),
         ("refusals_total", "refused requests by code", "code", metrics.refusals),
+        ("mono_refusals_total", "steps that mono did not serve by code", "code", mono.refusals),
         ("requests_finished_total", "requests by end", "reason", metrics.finished),
     ):
         lines += _head(name, "counter", about)
@@ -99,8 +104,11 @@ def _scalars(m: Metrics) -> Iterator[tuple[str, str, str, float]]:
     yield "prefill_steps_total", "counter", "steps that held a prefill chunk", m.prefill_steps
     yield "decode_rows_total", "counter", "rows that decode steps executed", m.decode_rows
     yield "padded_rows_total", "counter", "of these, pads", m.padded_rows
-    yield "mono_steps_total", "counter", "decode steps that mono served", 0
-    yield "mono_eligible_steps_total", "counter", "decode steps that mono could serve", 0
+
+
+def _of_mono(seen: Snapshot) -> Iterator[tuple[str, str, str, float]]:
+    yield "mono_steps_total", "counter", "decode steps that mono served", seen.mono
+    yield "mono_eligible_steps_total", "counter", "decode steps that mono is for", seen.eligible
 
 
 def _head(name: str, kind: str, about: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from infx.engine.mono.coverage import Coverage
 from infx.engine.scheduler import Result, Step
 
 __all__ = ["NullRunner"]
@@ -23,7 +24,8 @@ class NullRunner:
     def __init__(self, rate: float) -> None:
         self._period_s = 1 / rate if rate else 0.0
         self._due_s = 0.0
-        self.pids = [os.getpid()]
+        self.pids, self.layers = [os.getpid()], "null"
+        self.refusal, self.coverage = None, Coverage()
 
     def run(self, step: Step) -> Result:
         """Return one token for each work that chooses one, when the step's time has come."""

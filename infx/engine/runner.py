@@ -12,6 +12,8 @@ from infx.domain.acceptance import uniform
 from infx.domain.errors import EngineError
 from infx.engine.batch import Batch, Span, make_batch
 from infx.engine.config import EngineConfig
+from infx.engine.mono.coverage import Coverage
+from infx.engine.mono.refusal import Refusal
 from infx.engine.ranks.target import load_target
 from infx.engine.request import TokenLogprob
 from infx.engine.sampling import Draw, logprobs, sample
@@ -31,7 +33,10 @@ def padded_width(rows: int, capture_sizes: Sequence[int]) -> int:
 
 
 class Runner:
-    """The target, its drafter and the cache. ``vocabulary`` is the number of ids with a meaning."""
+    """The target, its drafter and the cache. ``vocabulary`` is the number of ids with a meaning.
+
+    ``coverage`` counts what mono served, where it is asked for.
+    """
 
     def __init__(self, config: EngineConfig, vocabulary: int) -> None:
         shape = config.shape
@@ -40,6 +45,17 @@ class Runner:
         self._cache = self._target.cache
         self._drafter = _drafter(config, self._target.embed, vocabulary)
         self._verdict = verdict_of(config.acceptance, config.acceptance_seed)
+        self.coverage = Coverage()
+
+    @property
+    def layers(self) -> str:
+        """What computes the target's layers, as `infx.engine.config.LAYERS` names it."""
+        return self._target.layers
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why mono did not serve the last step, or serves none; None: it did, or is off."""
+        return self._target.refusal
 
     @property
     def pids(self) -> list[int]:
@@ -62,7 +78,9 @@ class Runner:
         """
         spans = [Span(work.tokens, work.start, work.request.pages) for work in step.work]
         batch = make_batch(spans, self._block, self.width(step))
-        stream, aux = self._target.forward(batch)
+        stream, aux = self._target.forward(batch, prefill=bool(step.prefills))
+        if self._config.mono == "on":
+            self.coverage.count(batch.rows, bool(step.prefills), self._target.refusal)
         logits = self._logits(step, batch, stream)
         emitted = self._emit(step, logits)
         sampled_s = time.monotonic()

@@ -11,7 +11,10 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 
-__all__ = ["Framework", "Launch", "Option", "Refusal"]
+__all__ = ["MONO_ROWS", "Framework", "Launch", "Option", "Refusal"]
+
+MONO_ROWS = 16
+"""Rows a mono step holds, pads and verify rows included (the mono kernels' widest build)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from infx.domain.axes import AXES, kebab
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Launch, Option, Refusal
+from infx.frameworks.base import MONO_ROWS, Launch, Option, Refusal
 from infx.frameworks.prometheus import Page, parse
 
 __all__ = ["Infx"]
@@ -50,6 +50,7 @@ class Infx:
             Option(
                 "projection-dtype", str, "--projection-dtype", "what projections are rounded to"
             ),
+            Option("layers", str, "--layers", "what computes the layers: compiled or reference"),
             Option("threads", int, "--threads", "torch threads", capacity=True),
             Option("num-blocks", int, "--num-blocks", "cache pages", capacity=True),
             Option("queue-limit", int, "--queue-limit", "requests that may wait", capacity=True),
@@ -62,7 +63,7 @@ class Infx:
     }
 
     def refusals(self, arm: Arm) -> Sequence[Refusal]:
-        """Return what this build lacks: mono, other numbers of ranks, other types, other drafts."""
+        """Return what this build lacks: other numbers of ranks, other types, other drafts."""
         return list(_refusals(arm, self.methods))
 
     def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
@@ -121,16 +122,15 @@ class Infx:
             prefix_cache_hit_share=_ratio(start, end, "prefix_cache_hits", "prefix_cache_queries"),
             mono_coverage=_ratio(start, end, "mono_steps", "mono_eligible_steps"),
             mono_share=_ratio(start, end, "mono_steps", "decode_steps"),
+            mono_refusals=_growth(start, end, "infx:mono_refusals_total", "code"),
             refusals=_growth(start, end, "infx:refusals_total", "code"),
         )
 
 
 def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
     axes = arm.axes
-    if axes.mono != "off":
-        yield Refusal(
-            "mono-not-built", "mono: on needs kernels that this build does not have", "mono"
-        )
+    if axes.mono == "on":
+        yield from _mono_refusals(arm)
     if axes.tp not in SERVED_RANKS:
         expected = ", ".join(map(str, SERVED_RANKS))
         yield Refusal("unsupported-tp", f"tp {axes.tp}: expected one of {expected}", "tp")
@@ -145,6 +145,22 @@ def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
         yield Refusal("too-many-drafts", f"{arm.method} makes at most {most} drafts a step", "k")
     if arm.method not in methods:
         yield Refusal("unsupported-method", f"method {arm.method!r}: expected {', '.join(methods)}")
+
+
+def _mono_refusals(arm: Arm) -> Iterator[Refusal]:
+    """Yield what the engine would say at its start, and then serve without mono."""
+    axes, projections = arm.axes, arm.options.get("projection-dtype", "fp32")
+    if axes.tp != 1:
+        yield Refusal("mono-tp", f"mono: on with tp {axes.tp}: expected 1 on the CPU", "mono")
+    if projections != "fp32":
+        sentence = f"mono: on with projection-dtype {projections}: expected fp32 on the CPU"
+        yield Refusal("mono-projections", sentence, "mono")
+    if axes.k + 1 > MONO_ROWS:
+        sentence = f"mono: on with {axes.k + 1} rows a request (K+1): expected {MONO_ROWS} at most"
+        yield Refusal("mono-rows-per-request", sentence, "mono")
+    if arm.options.get("layers", "compiled") != "compiled":
+        sentence = f"mono: on with layers {arm.options['layers']}: mono is compiled layers"
+        yield Refusal("option-conflict", sentence, "mono")
 
 
 def _axis_flags(arm: Arm) -> Iterator[str]:

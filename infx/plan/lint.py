@@ -11,17 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from infx.config.matrix import Entry, Scenario
 from infx.domain.findings import Finding, Where
 from infx.domain.point import Accuracy, Arm, Workload
-from infx.frameworks.base import Framework
+from infx.frameworks.base import MONO_ROWS, Framework
 from infx.plan.expand import Values
 from infx.plan.resolve import OWN
 
-__all__ = ["MONO_ROWS", "Place", "lint_arms", "lint_combination", "lint_entry", "place"]
+__all__ = ["Place", "lint_arms", "lint_combination", "lint_entry", "place"]
 
 Place = Callable[..., Where]
 """The line of the first of the named axes that the scenario writes."""
-
-MONO_ROWS = 16
-"""Rows a mono step holds, pads and verify rows included (the mono kernels' widest build)."""
 
 
 def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
@@ -100,8 +97,8 @@ def _speculation(entry: Entry, framework: Framework) -> Iterator[Finding]:
 
 def _mono_serves(k: int, at: Where) -> Finding:
     sentence = (
-        f"a mono step holds {MONO_ROWS} rows: {MONO_ROWS // (k + 1)} requests of {k + 1} at K={k}; "
-        "the unfused layers serve above that"
+        f"a mono step holds {MONO_ROWS} rows, pads included: at most {MONO_ROWS // (k + 1)} "
+        f"requests of {k + 1} at K={k}; the unfused layers serve above that"
     )
     return Finding("mono-serves", "info", sentence, at)
 

@@ -71,11 +71,10 @@ def _rows(records: Sequence[PointRecord], plan: Plan) -> list[PointRow]:
 
 def _series(points: Iterable[Point]) -> dict[Line, Series]:
     lines = lines_of(points)
-    entries = Counter(line.entry for line in lines)
     return {
         line: Series(
             number=number,
-            label=line.entry if entries[line.entry] == 1 else f"{line.entry} ({line.workload})",
+            label=f"{line.entry} ({apart})" if (apart := line.apart(lines)) else line.entry,
             entry=line.entry,
             workload=line.workload,
         )

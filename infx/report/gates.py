@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from infx.analysis.pareto import NORTH_STAR
 from infx.domain.plan import Plan
 from infx.report.figures import count
-from infx.report.gates_of_figures import acceptance, coverage, noise, requests, samples
+from infx.report.gates_of_figures import acceptance, coverage, mono, noise, requests, samples
 from infx.report.model import Gate, Level, PointRow, ScoreRow
 
 __all__ = ["gates", "verdict"]
@@ -22,6 +22,7 @@ def gates(rows: Sequence[PointRow], scores: Sequence[ScoreRow], plan: Plan) -> l
         _points(rows, plan),
         _accuracy(scores, plan),
         *acceptance(rows),
+        *mono(rows),
         *_warnings(rows, scores),
         *figures,
         _ledger(plan),

@@ -10,7 +10,7 @@ from infx.analysis.pareto import NORTH_STAR
 from infx.report.figures import count, figure, percent
 from infx.report.model import Gate, Level, PointRow
 
-__all__ = ["acceptance", "coverage", "noise", "requests", "samples"]
+__all__ = ["acceptance", "coverage", "mono", "noise", "requests", "samples"]
 
 COVERAGE_ADVICE = 5
 """Points on a frontier below which a curve's shape is a guess (public review practice)."""
@@ -49,7 +49,7 @@ def acceptance(rows: Sequence[PointRow]) -> list[Gate]:
     measured = [row for row in synthetic if row.record.status.state in ("ok", "invalid")]
     if not measured:
         return []
-    off = {row.anchor: told for row in measured if (told := _off(row))}
+    off = {row.anchor: told for row in measured if (told := _told(row, "acceptance-off"))}
     lengths = sorted({figure(row.record.point.arm.acceptance.length) for row in measured})
     realised = [row for row in measured if row.anchor not in off]
     sentence = f"Synthetic length {', '.join(lengths)} realised on {len(realised)} of "
@@ -60,6 +60,22 @@ def acceptance(rows: Sequence[PointRow]) -> list[Gate]:
     return [
         Gate(name="Acceptance", level=level, sentence=f"{sentence}.", items=tuple(off.values()))
     ]
+
+
+def mono(rows: Sequence[PointRow]) -> list[Gate]:
+    """Return whether mono served the points that were measured with it."""
+    claim = [row for row in rows if row.record.point.arm.axes.mono == "on"]
+    measured = [row for row in claim if row.record.status.state in ("ok", "invalid")]
+    if not measured:
+        return []
+    faults = {row.anchor: told for row in measured if (told := _told(row, "mono-coverage"))}
+    unused = {row.anchor: told for row in measured if (told := _told(row, "mono-unused"))}
+    served = [row for row in measured if row.anchor not in faults | unused]
+    sentence = f"Mono served its steps on {len(served)} of {count(len(measured), 'measured point')}"
+    sentence += _served(served)
+    level: Level = "attention" if faults else "note" if unused else "good"
+    items = (*faults.values(), *unused.values())
+    return [Gate(name="Mono", level=level, sentence=f"{sentence}.", items=items)]
 
 
 def coverage(rows: Sequence[PointRow]) -> Gate:
@@ -87,8 +103,22 @@ def noise(valid: Sequence[PointRow]) -> Gate:
     return Gate(name="Noise", level="note", sentence=f"{sentence} be told.")
 
 
-def _off(row: PointRow) -> str:
-    told = [f.sentence for f in row.record.findings if f.code == "acceptance-off"]
+def _served(rows: Sequence[PointRow]) -> str:
+    seen = [row.record.counters for row in rows if row.record.counters]
+    coverage = [c.mono_coverage for c in seen if c.mono_coverage is not None]
+    shares = [c.mono_share for c in seen if c.mono_share is not None]
+    if not coverage or not shares:
+        return ""
+    return f": {_from_to(coverage)} of the eligible ones, {_from_to(shares)} of all decode steps"
+
+
+def _from_to(shares: Sequence[float]) -> str:
+    """Return ``98.1 % to 100 %``, or the one share that all are."""
+    return " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
+
+
+def _told(row: PointRow, code: str) -> str:
+    told = [f.sentence for f in row.record.findings if f.code == code]
     return f"{row.record.point.label}: {'; '.join(told)}" if told else ""
 
 

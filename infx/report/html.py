@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -10,6 +12,7 @@ from markupsafe import Markup
 
 from infx.analysis.pareto import NORTH_STAR
 from infx.domain.codes import CODES
+from infx.domain.record import EngineCounters
 from infx.report import figures, palette, svg
 from infx.report.model import Chart, PointRow, ReportModel, Series
 
@@ -46,6 +49,8 @@ def _environment() -> Environment:
         duration=figures.duration,
         command=figures.command,
         indented=_indented,
+        mono=_mono,
+        most=_most,
     )
     environment.globals.update(chart_svg=_chart, badge=_badge, count=figures.count)
     return environment
@@ -70,6 +75,21 @@ def _badge(series: Series) -> Markup:
         f'<svg class="badge mark many s{colour}" viewBox="0 0 16 16" width="13" '
         f'height="13" aria-hidden="true"><path d="{path}"/></svg>'
     )
+
+
+def _mono(counters: EngineCounters | None) -> str:
+    """Return what mono served of a point that claims it."""
+    if counters is None or counters.mono_share is None:
+        return "mono: the engine does not tell what it served"
+    if counters.mono_coverage is None:
+        return "mono: no decode step was eligible"
+    coverage, share = map(figures.percent, (counters.mono_coverage, counters.mono_share))
+    return f"mono served {coverage} of its eligible steps, {share} of all decode steps"
+
+
+def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the counts, the largest first."""
+    return Counter(counts).most_common()
 
 
 def _indented(value: object) -> str:

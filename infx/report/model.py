@@ -54,7 +54,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A line on the charts: one matrix entry at one workload. ``number`` picks colour and shape."""
+    """A line on the charts: one matrix entry at one workload, with mono or without. ``number``
+    picks colour and shape, ``label`` says what tells it from the entry's other lines."""
 
     number: int
     label: str

@@ -321,14 +321,57 @@ def test_a_warm_prefix_cache_is_told(tmp_path: Path, share: float | None, level:
     assert all("chat template" in f.sentence and "51 %" in f.sentence for f in told)
 
 
-@pytest.mark.parametrize(
-    ("coverage", "code"), [(0.95, ""), (0.5, "mono-coverage"), (None, "mono-coverage")]
-)
-def test_mono_must_serve(tmp_path: Path, coverage: float | None, code: str) -> None:
-    made = ours(tmp_path, counters=steady(mono_coverage=coverage))
-    axes = replace(made.point.arm.axes, mono="on")
+def judged_mono(tmp_path: Path, value: str = "on", **counted: Any) -> PointRecord:
+    """A point with mono whose server counted ``counted``."""
+    made = ours(tmp_path, counters=steady(**counted))
+    axes = replace(made.point.arm.axes, mono=value)
     claimed = replace(made.point, arm=replace(made.point.arm, axes=axes))
-    assert judge(replace(made, point=claimed), tmp_path).status.code == code
+    return judge(replace(made, point=claimed), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "share", "code"),
+    [
+        (1.0, 1.0, ""),
+        (0.9, 0.01, ""),  # the share of all steps is the load's, no fault
+        (0.899, 0.899, "mono-coverage"),
+        (0.0, 0.0, "mono-coverage"),  # eligible steps, none served
+        (None, None, "mono-coverage"),  # an engine without the counter
+        (None, 0.0, ""),  # no step was eligible
+    ],
+)
+def test_mono_must_serve(
+    tmp_path: Path, coverage: float | None, share: float | None, code: str
+) -> None:
+    judged = judged_mono(tmp_path, mono_coverage=coverage, mono_share=share)
+    assert judged.status.code == code
+    told = [finding.code for finding in judged.findings if finding.code == "mono-unused"]
+    assert told == (["mono-unused"] if (coverage, share) == (None, 0.0) else [])
+
+
+def test_what_mono_refused_is_told_by_code_and_count(tmp_path: Path) -> None:
+    refused = {
+        "mono-prefill": 3,
+        "mono-no-width": 40,
+        "mono-verify": 2,
+        "mono-lora": 2,
+        "mono-tp": 1,
+    }
+    judged = judged_mono(tmp_path, mono_coverage=0.5, mono_share=0.4, mono_refusals=refused)
+    assert judged.status.sentence == (
+        "mono served 50 % of its eligible steps, at least 90 %; not served: mono-no-width 40, "
+        "mono-prefill 3, mono-verify 2, mono-lora 2 and 1 more codes"
+    )
+    few = {"mono-too-many-rows": 12}
+    judged = judged_mono(tmp_path, mono_share=0.0, mono_refusals=few)
+    (told,) = [finding for finding in judged.findings if finding.code == "mono-unused"]
+    assert told.level == "warning"
+    assert told.sentence.endswith("served all of them; not served: mono-too-many-rows 12")
+
+
+def test_without_mono_nothing_is_asked_of_it(tmp_path: Path) -> None:
+    judged = judged_mono(tmp_path, "off", mono_share=0.0)
+    assert (judged.status.state, judged.findings) == ("ok", ())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,14 @@ from infx.changelog.draft import draft_entry
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from tests.analysis.made_exports import shared
-from tests.report.sample_runs import LLAMA, MINI, harder_records, sample_plan, sample_records
+from tests.report.sample_runs import (
+    LLAMA,
+    MINI,
+    harder_records,
+    mono_records,
+    sample_plan,
+    sample_records,
+)
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -88,6 +95,13 @@ def test_each_workload_has_its_own_curve_whatever_its_requests() -> None:
         f"{LLAMA}, 64 in, 32 out: highest interactivity",
         f"{LLAMA}, 128 in, 256 out: highest throughput and interactivity",
     ]
+
+
+def test_mono_off_and_on_are_two_curves() -> None:
+    records = mono_records()
+    text = draft_entry(records, sample_plan(records))
+    assert f"{MINI}, mono off: " in text
+    assert f"{MINI}, mono on: " in text
 
 
 def test_an_evaluation_that_is_not_ok_is_told_with_its_status() -> None:

@@ -13,7 +13,7 @@ from tests.cli.commands import INFX, environment, infx
 HEAVY = {"pandas", "numpy", "matplotlib", "torch", "pydantic", "scipy", "yaml", "rich", "jinja2"}
 COMMANDS = (
     *("plan", "sweep", "status", "watch", "logs", "cancel", "resume", "gather", "judge"),
-    *("report", "eval", "config", "doctor", "serve"),
+    *("report", "compare", "eval", "config", "doctor", "serve"),
 )
 
 QUIET_START_S = 0.014

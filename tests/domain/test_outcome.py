@@ -21,6 +21,7 @@ FAMILIES: dict[str, Outcome] = {
     "remark": "config",
     "golden": "config",
     "engine": "engine",
+    "mono": "config",
 }
 EXCEPTIONS: dict[str, Outcome] = {
     "submit-refused": "config",

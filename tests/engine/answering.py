@@ -51,6 +51,7 @@ def answers(count: int, **flags) -> Answers:
             "max_model_len": 4096,
             "method": "eagle3",
             "k": 3,
+            "layers": "reference",
         }
         | flags
     )

@@ -11,6 +11,7 @@ import torch
 
 from infx.engine.config import EngineConfig
 from infx.engine.detokenizer import TextStream
+from infx.engine.mono.coverage import Coverage
 from infx.engine.request import Request, SamplingParams, TokenLogprob
 from infx.engine.runner import Runner
 from infx.engine.scheduler import Result, Scheduler, Step
@@ -26,9 +27,11 @@ class Dice:
     """Stands for a model where only the bookkeeping is under test: emits random counts."""
 
     pids: tuple[int, ...] = ()
+    layers = "dice"
+    refusal = None
 
     def __init__(self, seed: int, k: int) -> None:
-        self.random, self.k = random.Random(seed), k
+        self.random, self.k, self.coverage = random.Random(seed), k, Coverage()
 
     def check(self) -> None:
         """No other process to look after."""
@@ -119,5 +122,6 @@ def outputs(
 
 
 def small(**changes) -> EngineConfig:
-    """A configuration with a short context."""
-    return EngineConfig(**({"max_model_len": 512, "max_num_batched_tokens": 256} | changes))
+    """A configuration with a short context, in plain torch unless ``changes`` say otherwise."""
+    fields = {"max_model_len": 512, "max_num_batched_tokens": 256, "layers": "reference"}
+    return EngineConfig(**(fields | changes))

@@ -23,7 +23,8 @@ CURVE = ["--acceptance-law", "from-curve", "--acceptance-curve"]
 @pytest.mark.parametrize(
     ("argv", "code", "word"),
     [
-        (["--mono", "on"], "mono-not-built", "--mono off"),
+        (["--mono", "on", "--layers", "reference"], "bad-option", "leave one of them out"),
+        (["--mono", "on", "--model", "null"], "bad-option", "null has no layers"),
         (["--tensor-parallel-size", "3"], "unsupported-tp", "1, 2, 4"),
         (["--tensor-parallel-size", "8"], "unsupported-tp", "1, 2, 4"),
         (["--tensor-parallel-size", "2", "--rank-limit-s", "0"], "bad-option", "--rank-limit-s"),

@@ -101,7 +101,10 @@ def test_real_acceptance_says_nothing_of_a_length(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"axes": {"mono": "on"}}, "mono-not-built"),
+        ({"axes": {"mono": "on", "tp": 2}}, "mono-tp"),
+        ({"axes": {"mono": "on"}, "options": {"projection-dtype": "fp8"}}, "mono-projections"),
+        ({"axes": {"mono": "on", "k": 16}, "method": "eagle3"}, "mono-rows-per-request"),
+        ({"axes": {"mono": "on"}, "options": {"layers": "reference"}}, "option-conflict"),
         ({"axes": {"tp": 3}}, "unsupported-tp"),
         ({"axes": {"pp": 2}}, "unsupported-axis"),
         ({"axes": {"ep": 2}}, "unsupported-axis"),

@@ -153,11 +153,11 @@ def test_an_evaluation_shares_the_engine_start_of_an_equal_arm() -> None:
 
 
 def test_a_refusal_of_the_engine_excludes_its_candidates_with_its_code() -> None:
-    plan = plan_of(entry(scenario(conc=[1, 2], mono=["off", "on"])))
+    plan = plan_of(entry(scenario(conc=[1, 2], tp=2, mono=["off", "on"])))
     assert plan.counts == {"run": 2, "excluded": 2}
     (rule,) = plan.excluded_by
-    assert rule.startswith("mono-not-built: mono: on needs kernels")
-    assert rule.endswith("(matrix.yaml:11:9)")
+    assert rule.startswith("mono-tp: mono: on with tp 2: expected 1")
+    assert rule.endswith("(matrix.yaml:12:9)")
     refused = [row for row in plan.ledger if row.rule == rule]
     assert {row.values["mono"] for row in refused} == {"on"}
     assert "mono-serves" in {finding.code for finding in plan.findings}

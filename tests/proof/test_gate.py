@@ -28,7 +28,7 @@ from infx.engine.model import reference
 from tests.engine.test_sensitivity import without_local_block
 reference.choose_blocks = without_local_block
 from infx.engine.__main__ import main
-sys.exit(main(sys.argv[1:]))
+sys.exit(main([*sys.argv[1:], "--layers", "reference"]))
 """
 
 

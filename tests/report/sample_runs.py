@@ -206,6 +206,57 @@ def sample_records() -> list[PointRecord]:
     return records
 
 
+def with_mono(of: Point, value: str) -> Point:
+    """The same point on a server with mono ``off`` or ``on``."""
+    server = replace(of.arm, axes=replace(of.arm.axes, mono=value))
+    name = of.name.replace("-mns", f"-mono-{value}-mns")
+    return replace(
+        of, arm=server, name=name, point_id=content_id([server.identity(), of.conc, of.workload])
+    )
+
+
+def mono_records() -> list[PointRecord]:
+    """The quickstart's mini with mono off and on: two curves, one point that mono hardly served,
+    and one whose steps are all too wide for it."""
+    off = {1: (3.9, 21.0), 2: (4.6, 30.0), 4: (7.1, 52.0), 8: (9.0, 70.0)}
+    refused = {"mono-prefill": 61, "mono-too-many-rows": 12}
+    served = {
+        1: counters(mono_coverage=1.0, mono_share=1.0, mono_refusals={"mono-prefill": 12}),
+        2: counters(mono_coverage=0.982, mono_share=0.91, mono_refusals=refused),
+        4: counters(
+            mono_coverage=0.412, mono_share=0.33,
+            mono_refusals=refused | {"mono-width-not-built": 340, "mono-build-failed": 3},
+        ),
+        8: counters(mono_share=0.0, mono_refusals={"mono-too-many-rows": 512, "mono-prefill": 99}),
+    }  # fmt: skip
+    little = (
+        "mono served 41.2 % of its eligible steps, at least 90 %; not served: mono-width-not-built "
+        "340, mono-prefill 61, mono-too-many-rows 12, mono-build-failed 3"
+    )
+    unused = (
+        "no decode step was eligible for mono: the unfused layers served all of them; not served: "
+        "mono-too-many-rows 512, mono-prefill 99"
+    )
+    said = {
+        4: Finding("mono-coverage", "error", little),
+        8: Finding("mono-unused", "warning", unused),
+    }
+    records = []
+    for conc, (itl_ms, ttft_ms) in off.items():
+        for value in ("off", "on"):
+            factor = {1: 0.6, 2: 0.6, 4: 0.9, 8: 0.97}[conc] if value == "on" else 1.0
+            found = (said[conc],) if value == "on" and conc in said else ()
+            status = Status("invalid", "mono-coverage", little) if found and conc == 4 else OK
+            records.append(
+                record(
+                    with_mono(point(MINI, conc, 2 * conc), value), status, findings=found,
+                    measurement=measurement(conc, itl_ms * factor, ttft_ms),
+                    counters=served[conc] if value == "on" else counters(mono_share=0.0),
+                )
+            )  # fmt: skip
+    return records
+
+
 def sample_plan(records: list[PointRecord]) -> Plan:
     """The plan that these records are of, with a duplicate, an exclusion and two refusals."""
     points = tuple(record.point for record in records)
@@ -227,7 +278,7 @@ def sample_plan(records: list[PointRecord]) -> Plan:
     refused = [
         Candidate(
             entry=MINI, scenario=0, values={"conc": c, "mono": "on"}, disposition="excluded",
-            rule="mono-not-built", sentence="this build has no mono kernels", where=where,
+            rule="mono-tp", sentence="mono: on with tp 2", where=where,
         )
         for c in (1, 2)
     ]  # fmt: skip
@@ -247,7 +298,7 @@ def sample_plan(records: list[PointRecord]) -> Plan:
         ledger=ledger, points=points, jobs=jobs,
         findings=(Finding("mono-serves", "info", "mono could serve 0 of 4 requests", where),),
         cost=Cost(jobs=len(jobs), points=len(points), wall_s=290.0, gpu_hours=0.0),
-        excluded_by={"mono-not-built": 2, "more than the cores can hold": 1},
+        excluded_by={"mono-tp": 2, "more than the cores can hold": 1},
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from tests.report.sample_runs import (
     evaluation,
     harder_records,
     measurement,
+    mono_records,
     point,
     record,
     sample_plan,
@@ -294,12 +295,12 @@ def test_an_axis_that_differs_is_marked_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("excluded_by", "told"),
     [
-        ({"mono-not-built": 2}, [("mono-not-built", "this build has no mono kernels", 2)]),
+        ({"mono-tp": 2}, [("mono-tp", "mono: on with tp 2", 2)]),
         (
-            {"mono-not-built: no kernels for fp32": 1, "mono-not-built: no kernels for K=5": 7},
+            {"mono-tp: no kernels for fp32": 1, "mono-tp: no kernels for K=5": 7},
             [
-                ("mono-not-built", "no kernels for fp32", 1),
-                ("mono-not-built", "no kernels for K=5", 7),
+                ("mono-tp", "no kernels for fp32", 1),
+                ("mono-tp", "no kernels for K=5", 7),
             ],
         ),
         ({"tp-heads": 3}, [("tp-heads", "tp does not divide the attention heads", 3)]),
@@ -346,3 +347,49 @@ def test_what_points_share_stands_once() -> None:
     same_arm = replace(first, point_id="e" * 64, conc=2)
     records = [record(p, measurement=measurement(p.conc, 9.0, 9.0)) for p in (first, same_arm)]
     assert [len(arm.records) for arm in build(records, sample_plan(records), FACTS).arms] == [2]
+
+
+def test_mono_off_and_on_are_two_curves() -> None:
+    records = mono_records()
+    model = build(records, sample_plan(records), FACTS)
+    assert [series.label for series in model.series] == [f"{MINI} (mono off)", f"{MINI} (mono on)"]
+    on = {row.series.label: set[int]() for row in model.rows}
+    for row in model.rows:
+        on[row.series.label] |= {row.record.point.conc} if row.frontiers else set()
+    # Each has its own frontier, though mono on beats mono off wherever it served.
+    assert on == {f"{MINI} (mono off)": {1, 2, 4, 8}, f"{MINI} (mono on)": {1, 2, 8}}
+    assert set(model.charts[0].frontiers) == {0, 1}
+
+
+def test_mono_is_named_only_where_it_tells_curves_apart() -> None:
+    alone = [r for r in mono_records() if r.point.arm.axes.mono == "on"]
+    assert [s.label for s in build(alone, empty_plan(), FACTS).series] == [MINI]
+    longer = replace(
+        alone[0].point, workload=FixedLengths(isl=128, osl=256, requests=10), point_id="f" * 64
+    )
+    both = [*mono_records()[:2], replace(alone[0], point=longer)]
+    assert [s.label for s in build(both, empty_plan(), FACTS).series] == [
+        f"{MINI} (mono off, 64 in, 32 out)",
+        f"{MINI} (mono on, 64 in, 32 out)",
+        f"{MINI} (mono on, 128 in, 256 out)",
+    ]
+
+
+def test_mono_has_a_gate_where_it_is_claimed() -> None:
+    told = gate(build(mono_records(), empty_plan(), FACTS), "Mono")
+    assert told.level == "attention"
+    assert told.sentence == (
+        "Mono served its steps on 2 of 4 measured points: 98.2 % to 100 % of the eligible ones, "
+        "91.0 % to 100 % of all decode steps."
+    )
+    assert "mono-width-not-built 340" in told.items[0]
+    assert "no decode step was eligible" in told.items[1]
+    served = [r for r in mono_records() if r.point.conc < 4]
+    assert gate(build(served, empty_plan(), FACTS), "Mono").level == "good"
+    wide = [r for r in mono_records() if r.point.conc == 8]
+    told = gate(build(wide, empty_plan(), FACTS), "Mono")
+    assert (told.level, told.sentence) == (
+        "note",
+        "Mono served its steps on 0 of 1 measured point.",
+    )
+    assert "Mono" not in [gate.name for gate in sample().gates]

@@ -13,7 +13,7 @@ from infx.domain.record import PointRecord
 from infx.report.build import build
 from infx.report.html import write_html
 from tests.report.chromium import Page, page
-from tests.report.sample_runs import FACTS, sample_plan, sample_records
+from tests.report.sample_runs import FACTS, mono_records, sample_plan, sample_records
 
 pytestmark = pytest.mark.slow
 
@@ -225,3 +225,25 @@ CONTRAST = """(() => {
   }
   return bad;
 })()"""
+
+
+def test_mono_off_and_on_are_drawn_apart(browser: Page, tmp_path: Path) -> None:
+    """Two lines of two colours, each named in the legend and at its line."""
+    records, path = mono_records(), tmp_path / "report.html"
+    write_html(build(records, sample_plan(records), FACTS), path)
+    browser.scripts(disabled=False)
+    browser.open(path)
+    shown = "#view-e2e-interactivity svg.wide"
+    lines = f"[...document.querySelectorAll('{shown} path.frontier')]"
+    assert browser.run(f"{lines}.length") == 2
+    assert browser.run(f"new Set({lines}.map(p => getComputedStyle(p).stroke)).size") == 2
+    labels = f"[...document.querySelectorAll('{shown} text.label')].map(t => t.textContent)"
+    legend = "[...document.querySelectorAll('.legend > span:not(.key)')].map(s => s.textContent)"
+    for names in (labels, legend):
+        told = browser.run(names)
+        assert [("mono off" in name, "mono on" in name) for name in told] == [
+            (True, False),
+            (False, True),
+        ]
+    browser.run("document.querySelectorAll('details.arm').forEach(d => d.open = true)")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")

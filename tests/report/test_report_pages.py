@@ -17,7 +17,14 @@ from infx.report.build import build
 from infx.report.html import html
 from infx.report.markdown import markdown
 from infx.report.palette import DARK, LIGHT
-from tests.report.sample_runs import FACTS, empty_plan, harder_records, sample_plan, sample_records
+from tests.report.sample_runs import (
+    FACTS,
+    empty_plan,
+    harder_records,
+    mono_records,
+    sample_plan,
+    sample_records,
+)
 
 EVIL = "<script>alert('x')</script>\"'&|`\n"
 MARKUP = "[a](http://x) ![b](y) *c* _d_ **e** `f` <g> @team | ~ \\\\ > h"
@@ -87,7 +94,7 @@ def test_text_from_records_cannot_become_markup() -> None:
         ledger=tuple(
             replace(c, rule=EVIL, sentence=EVIL, values={EVIL: EVIL}) for c in plan.ledger
         ),
-        excluded_by={EVIL: 3, f"mono-not-built: {EVIL}": 1},
+        excluded_by={EVIL: 3, f"mono-tp: {EVIL}": 1},
         findings=(Finding("mono-serves", "info", EVIL),),
     )
     text = html(build(records, evil_plan, replace(FACTS, run_id=EVIL, command=EVIL)))
@@ -104,7 +111,7 @@ def test_says_what_a_reviewer_needs() -> None:
         "python -m infx.engine",
         "questions only",
         "right answers are luck",
-        "mono-not-built",
+        "mono-tp",
         "configs/quickstart.yaml:41:9",
         "4100 steps",
         "10</b> run",
@@ -204,3 +211,28 @@ def test_colours_stand_in_one_table() -> None:
     assert [p.name for p in files if colour.search(p.read_text())] == ["palette.py"]
     text = page()
     assert all(f"--{name}: {value};" in text for name, value in {**LIGHT, **DARK}.items())
+
+
+def test_what_mono_served_stands_in_the_details() -> None:
+    records = mono_records()
+    text = " ".join(html_module.unescape(html(build(records, sample_plan(records), FACTS))).split())
+    assert "mono served 98.2 % of its eligible steps, 91.0 % of all decode steps" in text
+    assert "mono: no decode step was eligible" in text
+    assert '61 steps not: <span class="code">mono-prefill</span> prompt rows in the step' in text
+    widths = text.index('340 steps not: <span class="code">mono-width-not-built')
+    assert widths < text.index('61 steps not: <span class="code">mono-prefill', widths)
+    assert text.count("of all decode steps</span>") == 3  # of the four points that claim it
+    silent = [replace(record, counters=None) for record in records[:2]]
+    text = html(build(silent, sample_plan(records), FACTS))
+    assert text.count("mono: the engine does not tell what it served") == 1
+
+
+def test_curves_with_and_without_mono_are_named_on_the_page_and_in_markdown() -> None:
+    records = mono_records()
+    model = build(records, sample_plan(records), FACTS)
+    text = html(model)
+    for value in ("off", "on"):
+        label = f"minimaxm3-mini-cpu-infx (mono {value})"
+        assert text.count(f'<tr class="group s{("off", "on").index(value)}">') == 1
+        assert text.count(label) >= 5  # legend, group of the table, and the label in each chart
+        assert f"mono {value}" in markdown(model)

@@ -144,6 +144,24 @@ class KvCache:
         """Bytes that all tensors of the cache hold."""
         return sum(part.nbytes for part in (*self._kv.parts, *self._index.parts, self.features))
 
+    @property
+    def slots(self) -> int:
+        """Tokens that the cache holds."""
+        return len(self.features)
+
+    def layer_parts(self, layer: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Return the tensors of a layer's keys and values, and of its index keys (none: empty).
+
+        The first are [2 pages x kv heads, block, width] each, keys before values; the second
+        [pages, block, width]; which there are is the format's (`Kinds`): numbers, then scales.
+        """
+        kv, index = self._kv, self._index
+        keys = layer - index.first
+        return (
+            tuple(part[layer - kv.first] for part in kv.parts),
+            tuple(part[keys] for part in index.parts if 0 <= keys < len(part)),
+        )
+
     def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
         """Store ``keys``, ``values`` [n, kv heads, head dim] at ``slots`` [n]."""
         page, offset = slots // self.block, slots % self.block

@@ -10,6 +10,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from infx.domain.errors import EngineError
 from infx.engine.batch import Batch
 from infx.engine.config import EngineConfig
+from infx.engine.deployment import refuse_mono
 from infx.engine.ranks.exchange import add_at_root, join, leave, rendezvous
 from infx.engine.ranks.processes import Processes
 from infx.engine.ranks.slice import draft_cache, load_slice
@@ -25,6 +26,8 @@ class Ranked:
     that only `close` is of use.
     """
 
+    layers = "reference"
+
     def __init__(self, config: EngineConfig) -> None:
         store = rendezvous()
         self._limit_s, self._processes = config.rank_limit_s, Processes(config, store.port)
@@ -39,8 +42,9 @@ class Ranked:
         self.embed, self.head = self._model.embed, self._model.head
         self.pids = self._processes.pids
         self.cache = draft_cache(config)
+        self.refusal = refuse_mono(config) if config.mono == "on" else None
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, *, prefill: bool) -> tuple[Tensor, Tensor]:
         """Return what `ReferenceModel.forward` does; each rank fills its own cache."""
         self._processes.tell(pack(batch))
         return self._model.forward(batch, self._own)

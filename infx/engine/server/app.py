@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler
 from infx.domain.errors import InfraError, InfxError, UsageError
 from infx.engine.arguments import Address
 from infx.engine.config import EngineConfig
+from infx.engine.deployment import refuse_compiled
 from infx.engine.loop import Engine
 from infx.engine.server.answers import error_body
 from infx.engine.server.handlers import Handlers
@@ -54,7 +55,7 @@ async def serve(config: EngineConfig, address: Address) -> int:
         await _either(changed, stopping)
         if engine.state == "ready":
             gc.freeze()  # walking what loading made, a collection stops every stream for 60 ms
-            _say(f"ready in {time.monotonic() - began_s:.1f} s")
+            _say(f"ready in {time.monotonic() - began_s:.1f} s{_computing(engine)}")
             changed.clear()
             if engine.failed is None:  # it may have failed since it became ready
                 await _either(changed, stopping)
@@ -161,6 +162,15 @@ async def _drain(engine: Engine, hurried: asyncio.Event) -> None:
     while not (engine.idle or engine.failed or hurried.is_set()) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     await asyncio.to_thread(engine.stop)
+
+
+def _computing(engine: Engine) -> str:
+    """Return what computes where it is not what was asked for, and why."""
+    if engine.refusal:
+        return f", mono is off: {engine.refusal}"
+    if engine.layers == "reference" != engine.config.layers:
+        return f", layers in plain torch: {refuse_compiled(engine.config)}"
+    return ""
 
 
 def _say(text: str) -> None:

@@ -122,7 +122,9 @@ class Handlers:
 
     async def _server_info(self, _: web.Request) -> web.Response:
         # The first time it hashes the checkpoint's files.
-        return _json(await asyncio.to_thread(self._info.server, self._engine.pids))
+        engine = self._engine
+        told = (engine.pids, engine.layers, engine.refusal)
+        return _json(await asyncio.to_thread(self._info.server, *told))
 
     async def _generate(
         self, http: web.Request, read: Reader, choice: ChoiceType

@@ -10,6 +10,7 @@ from typing import Any
 
 from infx import __version__
 from infx.engine.config import EngineConfig
+from infx.engine.mono.refusal import Refusal
 from infx.engine.shapes import NULL
 from infx.engine.tokenizer import hub_config
 from infx.engine.weights import identity
@@ -23,11 +24,18 @@ class Info:
     def __init__(self, config: EngineConfig) -> None:
         self._config, self._started_s = config, int(time.time())
 
-    def server(self, pids: Sequence[int] = ()) -> dict[str, Any]:
+    def server(
+        self, pids: Sequence[int] = (), layers: str = "", refusal: Refusal | None = None
+    ) -> dict[str, Any]:
         """Return who answers, and the configuration in the names of `infx.domain.axes`.
 
-        ``pids`` are the processes of the tensor-parallel ranks, rank by rank, once there are any.
+        ``pids`` are the processes of the tensor-parallel ranks, rank by rank, once there are any;
+        ``layers`` and ``refusal`` what the engine says of them. Refused mono is off.
         """
+        computing: dict[str, Any] = {"layers": layers or self._config.layers}
+        if refusal:
+            told = {"code": refusal.code, "sentence": refusal.sentence}
+            computing |= {"mono": "off", "mono_refusal": told}
         return {
             "engine": "infx",
             "version": __version__,
@@ -35,7 +43,7 @@ class Info:
             "rank_pids": list(pids),
             "nonce": self._config.nonce,
             "served_model_name": self._config.served_model_name,
-            "config": _resolved(self._config) | {"weights_identity": self._weights},
+            "config": _resolved(self._config) | {"weights_identity": self._weights} | computing,
         }
 
     @cached_property

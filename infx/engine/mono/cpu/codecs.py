@@ -1,10 +1,10 @@
 # mypy: ignore-errors
 """Cache formats, compiled: vectors into a cache's own tensors, and pages of them out again.
 
-A format is ``put(x, at, data, scale, row)``, which writes the vector of ``dim`` numbers at x[at] as
-the cache's vector number ``row``, and ``get(data, scale, row, count, local, to)``, which returns
-(array, place) of ``count`` float32 vectors from number ``row`` on: the cache itself where it holds
-float32, else ``local`` at ``to``. Bits are those of `infx.engine.mono.formats`.
+A format is ``put(x, data, scale, row)``, which writes the vector of ``dim`` numbers at x as the
+cache's vector number ``row``, and ``get(data, scale, row, count, local)``, which returns where
+``count`` float32 vectors from number ``row`` on are: in the cache itself where it holds float32,
+else at ``local``. Bits are those of `infx.engine.mono.formats`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from infx.engine.mono.cpu.pointers import ahead
 from infx.engine.mono.cpu.vector import bits, inner, number
 
 __all__ = ["codec_of", "e4m3_rounded"]
@@ -72,74 +73,74 @@ def codec_of(kind: str, dim: int) -> tuple[Any, Any]:
 
 def _fp32(dim: int) -> tuple[Any, Any]:
     @inner
-    def put(x, at, data, scale, row):
+    def put(x, data, scale, row):
         for i in range(dim):
-            data[row * dim + i] = x[at + i]
+            data[row * dim + i] = x[i]
 
     @inner
-    def get(data, scale, row, count, local, to):
-        return data, row * dim
+    def get(data, scale, row, count, local):
+        return ahead(data, row * dim)
 
     return put, get
 
 
 def _bf16(dim: int) -> tuple[Any, Any]:
     @inner
-    def put(x, at, data, scale, row):
+    def put(x, data, scale, row):
         for i in range(dim):
-            raw = np.int64(bits(x[at + i])) & 0xFFFFFFFF
+            raw = np.int64(bits(x[i])) & 0xFFFFFFFF
             rounded = (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16
             nan = (raw & 0x7FFFFFFF) > 0x7F800000
             data[row * dim + i] = np.uint16(0x7FC0 if nan else rounded & 0xFFFF)
 
     @inner
-    def get(data, scale, row, count, local, to):
-        numbers, codes = local[to : to + count * dim], data[row * dim : (row + count) * dim]
+    def get(data, scale, row, count, local):
+        codes = ahead(data, row * dim)
         for i in range(count * dim):
-            numbers[i] = number(np.int32(np.int32(codes[i]) << 16))
-        return local, to
+            local[i] = number(np.int32(np.int32(codes[i]) << 16))
+        return local
 
     return put, get
 
 
 def _fp8(dim: int) -> tuple[Any, Any]:
     @inner
-    def put(x, at, data, scale, row):
+    def put(x, data, scale, row):
         for i in range(dim):
-            data[row * dim + i] = np.uint8(_e4m3_code(x[at + i]))
+            data[row * dim + i] = np.uint8(_e4m3_code(x[i]))
 
     @inner
-    def get(data, scale, row, count, local, to):
-        numbers, codes = local[to : to + count * dim], data[row * dim : (row + count) * dim]
+    def get(data, scale, row, count, local):
+        codes = ahead(data, row * dim)
         for i in range(count * dim):
-            numbers[i] = _e4m3_number(codes[i])
-        return local, to
+            local[i] = _e4m3_number(codes[i])
+        return local
 
     return put, get
 
 
 def _fp8_scaled(dim: int) -> tuple[Any, Any]:
     @inner
-    def put(x, at, data, scale, row):
+    def put(x, data, scale, row):
         largest, finite = np.float32(0), True
         for i in range(dim):
-            size = abs(x[at + i])
+            size = abs(x[i])
             finite = finite and math.isfinite(size)
             largest = max(largest, size)
         one = np.float32(largest / np.float32(448.0)) if finite else np.float32(np.nan)
         divisor = np.float32(1) if one == np.float32(0) else one
         for i in range(dim):
-            data[row * dim + i] = np.uint8(_e4m3_code(np.float32(x[at + i] / divisor)))
+            data[row * dim + i] = np.uint8(_e4m3_code(np.float32(x[i] / divisor)))
         scale[row] = one
 
     @inner
-    def get(data, scale, row, count, local, to):
+    def get(data, scale, row, count, local):
         for vector in range(count):
-            one, at, first = scale[row + vector], (row + vector) * dim, to + vector * dim
-            numbers, codes = local[first : first + dim], data[at : at + dim]
+            one = scale[row + vector]
+            codes, numbers = ahead(data, (row + vector) * dim), ahead(local, vector * dim)
             for i in range(dim):
                 numbers[i] = np.float32(one * _e4m3_number(codes[i]))
-        return local, to
+        return local
 
     return put, get
 
@@ -157,12 +158,12 @@ def _e2m1_code(size):
 
 
 @inner
-def _group_codes(x, at, exponent, codes):
+def _group_codes(x, exponent, codes):
     """Fill ``codes`` with the magnitudes' and return the sum of squared errors, halves added."""
     scale = np.float32(2.0 ** (exponent - 127))
     squares = np.empty(_GROUP, np.float32)
     for i in range(_GROUP):
-        size = abs(x[at + i])
+        size = abs(x[i])
         codes[i] = _e2m1_code(np.float32(size / scale))
         error = np.float32(np.float32(_E2M1[codes[i]] * scale) - size)
         squares[i] = np.float32(error * error)
@@ -175,26 +176,27 @@ def _group_codes(x, at, exponent, codes):
 
 
 @inner
-def _put_group(x, at, data, to):
-    """Write the 16 bytes of a group of 32 at data[to]; return its e8m0 byte."""
+def _put_group(x, data):
+    """Write the 16 bytes of a group of 32; return its e8m0 byte."""
     largest, finite = _TINY, True
     for i in range(_GROUP):
-        size = abs(x[at + i])
+        size = abs(x[i])
         finite = finite and math.isfinite(size)
         largest = max(largest, size)
     if not finite:
-        data[to : to + _GROUP // 2] = 0
+        for i in range(_GROUP // 2):
+            data[i] = 0
         return 255
     lower = ((bits(largest) >> 23) & 0xFF) - 2
     codes, others = np.empty(_GROUP, np.int64), np.empty(_GROUP, np.int64)
     chosen = lower
-    error = _group_codes(x, at, lower, codes)
-    if _group_codes(x, at, lower + 1, others) < error:
+    error = _group_codes(x, lower, codes)
+    if _group_codes(x, lower + 1, others) < error:
         codes, chosen = others, lower + 1
     for i in range(0, _GROUP, 2):
-        low = codes[i] | (8 if bits(x[at + i]) < 0 else 0)
-        high = codes[i + 1] | (8 if bits(x[at + i + 1]) < 0 else 0)
-        data[to + i // 2] = np.uint8(low | high << 4)
+        low = codes[i] | (8 if bits(x[i]) < 0 else 0)
+        high = codes[i + 1] | (8 if bits(x[i + 1]) < 0 else 0)
+        data[i // 2] = np.uint8(low | high << 4)
     return chosen
 
 
@@ -202,25 +204,25 @@ def _mxfp4(dim: int) -> tuple[Any, Any]:
     groups = dim // _GROUP
 
     @inner
-    def put(x, at, data, scale, row):
+    def put(x, data, scale, row):
         for group in range(groups):
             to = row * (dim // 2) + group * (_GROUP // 2)
-            scale[row * groups + group] = np.uint8(_put_group(x, at + group * _GROUP, data, to))
+            byte = _put_group(ahead(x, group * _GROUP), ahead(data, to))
+            scale[row * groups + group] = np.uint8(byte)
 
     @inner
-    def get(data, scale, row, count, local, to):
+    def get(data, scale, row, count, local):
         for group in range(row * groups, (row + count) * groups):
             byte = np.int32(scale[group])
             # Byte 0 is 2^-127, which float32 holds only without its leading bit.
             factor = number(np.int32(byte << 23 if byte > 0 else 1 << 22))
             if byte == 255:
                 factor = np.float32(np.nan)
-            here = to + (group - row * groups) * _GROUP
-            numbers = local[here : here + _GROUP]
-            pairs = data[group * (_GROUP // 2) : (group + 1) * (_GROUP // 2)]
+            numbers = ahead(local, (group - row * groups) * _GROUP)
+            pairs = ahead(data, group * (_GROUP // 2))
             for i in range(_GROUP // 2):
                 numbers[2 * i] = np.float32(_E2M1_SIGNED[pairs[i] & 15] * factor)
                 numbers[2 * i + 1] = np.float32(_E2M1_SIGNED[pairs[i] >> 4] * factor)
-        return local, to
+        return local
 
     return put, get

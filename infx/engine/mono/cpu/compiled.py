@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numba
 from numba.core.registry import cpu_target
 
-from infx.engine.mono.build import FRAMEWORK, BuildKey, source_digest
-from infx.engine.mono.cpu.source import LAYER_ARGUMENTS, build_text
-from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, Machine, cpu
+from infx.engine.mono import sums
+from infx.engine.mono.build import BuildKey
+from infx.engine.mono.cpu import codecs, pointers, vector
+from infx.engine.mono.cpu.source import FUSED, build_text, stage_names
+from infx.engine.mono.plan import make_table
+from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, cpu
 from infx.engine.mono.table import Table
 
-__all__ = ["Build", "cache_folder", "cpu_key", "load"]
+__all__ = ["Build", "cache_folder", "cpu_key", "imported", "load"]
 
 NAME_DIGITS = 24  # of the digest: enough that no two builds of a machine meet
+# What a build's own text does not hold of what is compiled.
+SOURCES = (codecs, pointers, sums, vector)
+
+
+# f(call, first, end): `infx.engine.mono.cpu.source.build_text`.
+Run = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Compiled stages of a table. ``module`` has a function a stage and ``layer``."""
+    """A compiled table. ``mono`` and each of ``unfused`` are (first, end) of ``run``."""
 
     key: BuildKey
     table: Table
-    module: ModuleType
+    path: Path
+    run: Run
+    mono: tuple[int, int]
+    unfused: tuple[tuple[int, int], ...]
 
-    def stages(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """Return each stage's function, in order, and which of `LAYER_ARGUMENTS` it takes."""
-        found = []
-        for stage in self.table.stages:
-            function = getattr(self.module, stage.name)
-            code = function.py_func.__code__
-            names = code.co_varnames[: code.co_argcount]
-            found.append((function, tuple(map(LAYER_ARGUMENTS.index, names))))
-        return found
+    @classmethod
+    def of(cls, key: BuildKey, table: Table, path: Path) -> Build:
+        """Return the build whose file is ``path``."""
+        names = stage_names(table)
+        mono = names.index(FUSED) + 1 if FUSED in names else len(names)
+        order = [names.index(stage.name) for stage in table.stages]
+        run = imported(path).run
+        return cls(key, table, path, run, (0, mono), tuple((n, n + 1) for n in order))
 
 
 def cache_folder() -> Path:
@@ -51,47 +63,44 @@ def cache_folder() -> Path:
 
 
 def cpu_key(
-    shape: LayerShape,
-    kind: Kind,
-    width: int,
-    caches: Caches,
-    tapped: bool = False,
-    grain: Grain = CPU_GRAIN,
-    machine: Machine | None = None,
+    shape: LayerShape, kind: Kind, width: int, caches: Caches, grain: Grain = CPU_GRAIN
 ) -> BuildKey:
-    """Return the key of a build for this machine's processor, one thread."""
+    """Return the key of a build for this machine's processor, one thread.
+
+    Its sources are the build's own text and what that imports: other files of the framework can
+    change without another compilation. Raises ValueError for what this back end does not do.
+    """
     # Triple, processor and features: what numba itself asks before it takes code from disk.
     target = cpu_target.target_context.codegen().magic_tuple()
+    text = build_text(make_table(shape, kind, width, cpu(1), grain, caches))
     return BuildKey(
         back_end="numba",
         target=" ".join(target),
         compiler=f"numba {numba.__version__}",
-        sources=source_digest([FRAMEWORK]),
+        sources=_digest(text, *(Path(str(source.__file__)).read_text() for source in SOURCES)),
         shape=shape,
         kind=kind,
         width=width,
-        machine=machine or cpu(1),
+        machine=cpu(1),
         grain=grain,
         caches=caches,
         formats=Formats(),
-        tapped=tapped,
+        tapped=False,
         debug=False,
     )
 
 
 def load(key: BuildKey, folder: Path | None = None) -> Build:
-    """Return the build of ``key`` from ``folder``, written there if it is not; compiles nothing.
-
-    Raises ValueError for a table that this back end does not do.
-    """
-    name = f"infx_mono_{key.digest[:NAME_DIGITS]}"
+    """Return the build of ``key`` from ``folder``, written there if it is not; compiles nothing."""
     table = key.table()
-    path = (folder or cache_folder()) / f"{name}.py"
-    if name not in sys.modules or sys.modules[name].__file__ != str(path):
-        if not path.exists():
-            _write(path, build_text(table))
-        sys.modules[name] = _imported(name, path)
-    return Build(key, table, sys.modules[name])
+    path = (folder or cache_folder()) / f"infx_mono_{key.digest[:NAME_DIGITS]}.py"
+    if not path.exists():
+        _write(path, build_text(table))
+    return Build.of(key, table, path)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _write(path: Path, text: str) -> None:
@@ -110,10 +119,14 @@ def _write(path: Path, text: str) -> None:
         Path(file.name).unlink()
 
 
-def _imported(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be loaded as a module")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def imported(path: Path) -> ModuleType:
+    """Return the module of a build's file, the same one each time."""
+    name = path.stem
+    if name not in sys.modules or sys.modules[name].__file__ != str(path):
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} cannot be loaded as a module")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]

@@ -1,4 +1,4 @@
-"""One layer's weights in one array, tile after tile, as its kernels read them."""
+"""One layer's weights in one array, panel after panel, as its kernels read them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from infx.engine.mono.cpu.source import weight_offsets
+from infx.engine.mono.cpu.vector import panel_of
 from infx.engine.mono.table import Table
 
 __all__ = ["Floats", "aligned", "packed"]
@@ -25,9 +26,9 @@ def aligned(count: int) -> Floats:
 
 
 def packed(table: Table, layer: Mapping[str, Any]) -> Floats:
-    """Return the weights of ``layer`` (infx's names, matrices [in, out]) in the table's tiles.
+    """Return the weights of ``layer`` (infx's names, matrices [in, out]) in panels.
 
-    Norms are kept as 1 + w, each expert's gates beside its ups; the shared expert is the last one.
+    Norms are kept as 1 + w; the shared expert is the last one. Equal for tables of all widths.
     """
     offsets = weight_offsets(table)
     out = aligned(offsets[""])
@@ -39,31 +40,23 @@ def packed(table: Table, layer: Mapping[str, Any]) -> Floats:
     return out
 
 
+def _panels(matrix: Floats, parts: int = 1) -> Any:
+    """Return [parts][panels][inputs of a part][outputs of a panel] of a matrix [in, out]."""
+    inputs, outputs = matrix.shape
+    panel = panel_of(outputs)
+    cut = matrix.reshape(parts, inputs // parts, outputs // panel, panel)
+    return cut.transpose(0, 2, 1, 3)
+
+
 def _matrix(name: str) -> Callable[..., Any]:
-    """Return the packer of a matrix into [tiles, parts][inputs][outputs of a tile]."""
-
-    def pack(tiles: tuple[int, ...], own: Mapping[str, Floats]) -> Any:
-        count, parts = (*tiles, 1)[:2]
-        whole = own[name]
-        cut = whole.reshape(parts, len(whole) // parts, count, -1)
-        return cut.transpose(2, 0, 1, 3)
-
-    return pack
+    return lambda tiles, own: _panels(own[name], (*tiles, 1)[1])
 
 
-def _pairs(matrix: Floats, count: int) -> Any:
-    """Return [tiles][inputs][gates of the tile | its ups] of a matrix [inputs, gates | ups]."""
-    return matrix.reshape(len(matrix), 2, count, -1).transpose(2, 0, 1, 3)
-
-
-def _up(tiles: tuple[int, ...], own: Mapping[str, Floats]) -> Any:
-    experts = [*own["experts_up"], own["up"]]
-    return np.stack([_pairs(matrix, tiles[-1]) for matrix in experts])
-
-
-def _down(tiles: tuple[int, ...], own: Mapping[str, Floats]) -> Any:
-    experts = [*own["experts_down"], own["down"]]
-    return np.stack([m.reshape(len(m), tiles[-1], -1).transpose(1, 0, 2) for m in experts])
+def _experts(name: str) -> Callable[..., Any]:
+    """Return the packer of all experts' matrices, the shared one's last."""
+    return lambda _, own: np.stack(
+        [_panels(matrix) for matrix in (*own[f"experts_{name}"], own[name])]
+    )
 
 
 def _norm(name: str) -> Callable[..., Any]:
@@ -76,10 +69,10 @@ _PACKERS: dict[str, Callable[..., Any]] = {
     "head_norm": _norm("head_norm"),
     "router_bias": lambda _, own: own["router_bias"],
     "qkv_weight": _matrix("qkv"),
-    "o_weight": _matrix("o"),
+    "o_weight": lambda _, own: _panels(own["o"]),
     "router_weight": _matrix("router"),
-    "dense_up_weight": lambda tiles, own: _pairs(own["up"], tiles[-1]),
-    "dense_down_weight": _matrix("down"),
-    "up_weight": _up,
-    "down_weight": _down,
+    "dense_up_weight": lambda _, own: _panels(own["up"]),
+    "dense_down_weight": lambda _, own: _panels(own["down"]),
+    "up_weight": _experts("up"),
+    "down_weight": _experts("down"),
 }

@@ -8,39 +8,46 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-from infx.engine.mono.build import constants
 from infx.engine.mono.builder import FLOAT, Tiles
+from infx.engine.mono.cpu.pointers import ARGUMENTS
 from infx.engine.mono.sums import Sum
 from infx.engine.mono.table import Table
 
-__all__ = ["build_text", "kernel_text", "local_sizes", "weight_offsets"]
+__all__ = ["FUSED", "build_text", "kernel_text", "local_sizes", "stage_names", "weight_offsets"]
 
 KERNELS = Path(__file__).parent / "kernels"
 LINE_FLOATS = 16  # of a cache line of 64 bytes
-LAYER_ARGUMENTS = (
-    "step", "ints", "turn", "weights", "scratch", "stream_in", "stream_out", "aux", "routing",
-    "kv", "kv_scale", "index", "index_scale",
-)  # fmt: skip
+# Numbers of a cache as pointers.
+TAKERS = {"fp32": "floats_at", "bf16": "halves_at", "fp8": "bytes_at", "mxfp4": "bytes_at"}
+# What mono runs instead of two last stages: both, for one expert after another.
+FUSED, REPLACED = "up_and_down", ("up", "down")
 
 
 def build_text(table: Table) -> str:
-    """Return the source of a module with a function a stage, and ``layer`` that calls them all.
+    """Return the source of a module with ``run(call, first, end)``, which runs some of its stages.
 
-    Raises ValueError for a table whose orders this back end does not do.
+    ``call`` is the address of a block of `ARGUMENTS`, ``first`` and ``end`` are numbers of
+    `stage_names`. So mono and unfused layers are the same code, compiled once. Raises ValueError
+    for a table whose orders this back end does not do.
     """
+    if not table.has("merge"):
+        raise ValueError("no stage merge: the CPU back end merges partitions in a stage of its own")
     lines = [
         "import numpy as np",
         "from infx.engine.mono.cpu.codecs import codec_of, e4m3_rounded",
-        "from infx.engine.mono.cpu.vector import adding_of, dot_of, inner, product_of",
+        "from infx.engine.mono.cpu.pointers import ahead, bytes_at, floats_at, halves_at",
+        "from infx.engine.mono.cpu.pointers import int32s_at, int64s_at",
+        "from infx.engine.mono.cpu.vector import adding_of, dot_of, dots_of, inner, product_of",
         "from infx.engine.mono.cpu.vector import power_of_two",
         "from infx.engine.mono.sums import Sum",
         *(f"{name} = {value!r}" for name, value in _numbers(table).items()),
         *_sums(table),
         *_formats(table),
         kernel_text(table),
-        *_layer(table),
+        *_calls(table),
     ]
     return "\n".join(lines) + "\n"
 
@@ -51,10 +58,15 @@ def kernel_text(table: Table) -> str:
         "common",
         "full" if table.kind == "dense" else "chosen",
         "attention",
-        "last",
         "experts" if table.kind == "sparse" else "dense",
     ]
     return "\n".join((KERNELS / f"{name}.py").read_text() for name in names)
+
+
+def stage_names(table: Table) -> tuple[str, ...]:
+    """Return the functions of ``run``: those of mono in order, then what one replaces."""
+    names = tuple(stage.name for stage in table.stages)
+    return (*names[:-2], FUSED, *REPLACED) if names[-2:] == REPLACED else names
 
 
 def weight_offsets(table: Table) -> dict[str, int]:
@@ -81,26 +93,16 @@ def _lines(floats: int) -> int:
 def _numbers(table: Table) -> dict[str, int | float]:
     shape, tiles = table.shape, Tiles(table.shape, table.grain)
     kinds = shape.head_kinds(table.kind != "dense")
-    numbers: dict[str, int | float] = constants(table)
+    numbers: dict[str, int | float] = {"WIDTH": table.width}
+    numbers |= {f"SHAPE_{name.upper()}": value for name, value in asdict(shape).items()}
     numbers |= {f"{kind.upper()}_FIRST": heads.start for kind, heads in kinds.items()}
     numbers |= {
         "V_END": kinds["v"].stop,
         "PAGES": shape.pages,
         "PARTITIONS": tiles.partitions(table.kind != "dense"),
-        "TAPPED": table.tapped,
-        "FOLDED": not table.has("merge"),
-        "QKV_TILES": kinds["v"].stop * shape.head_dim // tiles.qkv,
-        "QKV_TILE_SIZE": tiles.qkv,
         "QKV_PARTS": tiles.qkv_parts,
-        "OUT_TILE": tiles.out,
-        "SCORE_TILE_SIZE": table.grain.score_tile,
-        "ROUTER_TILES": shape.experts // tiles.router,
-        "ROUTER_TILE_SIZE": tiles.router,
         "ROUTER_PARTS": tiles.router_parts,
-        "UP_PAIRS": tiles.up,
-        "DENSE_PAIRS": tiles.dense,
-        # Numbers of the cache's array in a vector: half a byte each in MXFP4.
-        "KV_WORDS": shape.head_dim // (2 if table.caches.kv == "mxfp4" else 1),
+        "SCORE_PAGES": tiles.chunks * table.grain.score_tile,
     }
     numbers |= {
         f"AT_{region.name.upper()}": region.offset // FLOAT
@@ -113,16 +115,16 @@ def _numbers(table: Table) -> dict[str, int | float]:
 
 def _floats(table: Table) -> dict[str, int]:
     """Return the places of a block's own memory, which lies behind scratch; ``FLOATS``: the end."""
-    shape, rows, tiles = table.shape, table.width, Tiles(table.shape, table.grain)
+    shape, rows = table.shape, table.width
     group = shape.heads // shape.kv_heads
-    widest = max(tiles.qkv, tiles.out, tiles.router, 2 * tiles.up, 2 * tiles.dense)
+    pairs = shape.expert_size if table.kind == "sparse" else shape.dense_size
     return _laid(
         {
-            "X": rows * max(shape.hidden, shape.heads * shape.head_dim),
-            "SUMS": max(2 * rows * widest, group * shape.head_dim),
+            "X": rows * shape.hidden,
+            "SUMS": max(2 * rows * pairs, group * shape.head_dim),
             "VECTOR": shape.head_dim,
             "Q": group * shape.head_dim,
-            "P": group * shape.partition,
+            "P": max(group * shape.partition, shape.block),
             "KEYS": shape.block * shape.head_dim,
             "RANKED": 2 * shape.topk_blocks,
             "FACTOR": rows,
@@ -139,8 +141,7 @@ def _floats(table: Table) -> dict[str, int]:
 
 def _ints(table: Table) -> dict[str, int]:
     rows = table.width
-    starts = max(rows, table.shape.heads // table.shape.kv_heads)
-    return _laid({"LIVE": rows, "STARTS": starts, "PAIRS": 2 * rows}, "INTS", 0)
+    return _laid({"LIVE": rows, "STARTS": rows, "OUTS": rows, "PAIRS": 2 * rows}, "INTS", 0)
 
 
 def _laid(sizes: dict[str, int], end: str, first: int) -> dict[str, int]:
@@ -153,25 +154,29 @@ def _laid(sizes: dict[str, int], end: str, first: int) -> dict[str, int]:
 
 def _sums(table: Table) -> Iterator[str]:
     """Yield for each sum of a matrix or a dot the line that makes its function."""
-    tiles = Tiles(table.shape, table.grain)
-    widths = {
-        "qkv": tiles.qkv,
-        "o": tiles.out,
-        "router": tiles.router,
-        "up": 2 * tiles.up,
-        "down": tiles.out,
-        "dense_up": 2 * tiles.dense,
-        "dense_down": tiles.out,
+    shape = table.shape
+    outputs = {
+        "qkv": shape.head_kinds(table.kind != "dense")["v"].stop * shape.head_dim,
+        "o": shape.hidden,
+        "router": shape.experts,
+        "up": 2 * shape.expert_size,
+        "down": shape.hidden,
+        "dense_up": 2 * shape.dense_size,
+        "dense_down": shape.hidden,
     }
     for total in table.sums:
         name = total.name.upper()
-        if total.name in widths:
-            yield f"PRODUCT_{name} = product_of({total!r}, {widths[total.name]})"
+        if total.name in outputs:
+            yield f"PRODUCT_{name} = product_of({total!r}, {outputs[total.name]})"
+        elif total.name in ("index_dot", "attention_dot"):
+            yield f"DOTS_{name} = dots_of({total!r})"
         elif total.merged_by == "halving":
             yield f"DOT_{name} = dot_of({total!r})"
         else:
             _plain(total)
-    yield f"ADD_ATTENTION_KEYS = adding_of({table.sum('attention_keys')!r}, SHAPE_HEAD_DIM)"
+    group = shape.heads // shape.kv_heads
+    keys = table.sum("attention_keys")
+    yield f"ADD_ATTENTION_KEYS = adding_of({keys!r}, {group}, SHAPE_HEAD_DIM)"
 
 
 def _plain(total: Sum) -> None:
@@ -190,13 +195,31 @@ def _formats(table: Table) -> Iterator[str]:
     yield f"MEET = {'e4m3_rounded' if kv == 'mxfp4' else 'np.float32'}"
 
 
-def _layer(table: Table) -> Iterator[str]:
+def _calls(table: Table) -> Iterator[str]:
+    """Yield ``run``: the stages of `stage_names` from ``first`` to before ``end``."""
     functions = {
         node.name: [argument.arg for argument in node.args.args]
         for node in ast.parse(kernel_text(table)).body
         if isinstance(node, ast.FunctionDef)
     }
-    yield "\n\n@stage"
-    yield f"def layer({', '.join(LAYER_ARGUMENTS)}):"
-    for stage in table.stages:
-        yield f"    {stage.name}({', '.join(functions[stage.name])})"
+    names = stage_names(table)
+    yield "\n\n@stage\ndef run(call, first, end):"
+    for number, argument in enumerate(ARGUMENTS):
+        if any(argument in functions[name] for name in names):
+            yield f"    {argument} = {_taker(table, argument)}(call, {number})"
+    yield "    for number in range(first, end):"
+    for number, name in enumerate(names):
+        yield f"        {'elif' if number else 'if'} number == {number}:"
+        yield f"            {name}({', '.join(functions[name])})"
+
+
+def _taker(table: Table, argument: str) -> str:
+    """Return what takes an argument as a pointer of its type."""
+    if argument in ("keys", "values"):
+        return TAKERS[table.caches.kv]
+    if argument == "index":
+        return TAKERS[table.caches.index]
+    if argument.endswith("_scales"):
+        kind = table.caches.index if argument == "index_scales" else table.caches.kv
+        return "bytes_at" if kind == "mxfp4" else "floats_at"
+    return {"step": "int32s_at", "ints": "int64s_at"}.get(argument, "floats_at")

@@ -9,32 +9,48 @@ from typing import Any
 
 import numpy as np
 
+from infx.engine.mono.cpu.calls import CacheAddresses, LayerCall, Memory, Rows, address_of
 from infx.engine.mono.cpu.compiled import Build, cpu_key, load
-from infx.engine.mono.cpu.layer import NOTHING, LayerCache, Memory, Rows, mono, unfused
 from infx.engine.mono.cpu.pack import packed
 from infx.engine.mono.task import PagedCache
 from tests.engine.mono.tiny_layers import Row, World
 
-ARMS = {"mono": mono, "unfused": unfused}
+NOTHING = np.zeros(1, dtype=np.float32)
 PARTS = {"fp32": np.float32, "bf16": np.uint16, "fp8": np.uint8, "mxfp4": np.uint8}
 
 
 @dataclass
+class LayerCache:
+    """A layer's cache: keys' vectors [page, kv head, token], values' behind them; index by slot."""
+
+    kv: np.ndarray[Any, Any]
+    kv_scale: np.ndarray[Any, Any]
+    index: np.ndarray[Any, Any]
+    index_scale: np.ndarray[Any, Any]
+
+    @property
+    def addresses(self) -> CacheAddresses:
+        kv, scale = address_of(self.kv), address_of(self.kv_scale)
+        index, index_scale = address_of(self.index), address_of(self.index_scale)
+        half, half_scale = self.kv.nbytes // 2, self.kv_scale.nbytes // 2
+        return CacheAddresses(kv, scale, kv + half, scale + half_scale, index, index_scale)
+
+
+@dataclass
 class Compiled:
-    """A result: the stream, routing and auxiliary state by row, and the cache's arrays."""
+    """A result: the stream and the routing by row, and the cache's arrays."""
 
     stream: np.ndarray[Any, Any]
     routing: np.ndarray[Any, Any]
-    aux: np.ndarray[Any, Any]
     cache: LayerCache
 
 
 class CompiledWorld:
     """A `World` whose layer is compiled, for a table of ``width`` rows."""
 
-    def __init__(self, world: World, width: int, folder: Path, tapped: bool = True) -> None:
+    def __init__(self, world: World, width: int, folder: Path) -> None:
         self.world = world
-        key = cpu_key(world.shape, world.kind, width, world.caches, tapped, world.grain)
+        key = cpu_key(world.shape, world.kind, width, world.caches, world.grain)
         self.build: Build = load(key, folder)
         self.weights = packed(self.build.table, world.layer)
 
@@ -44,40 +60,40 @@ class CompiledWorld:
         arm: str = "mono",
         poison: float = float("nan"),
         cache: LayerCache | None = None,
+        in_place: bool = False,
     ) -> Compiled:
         """Return what ``rows`` become; scratch, pages and pads hold ``poison``."""
         table, shape = self.build.table, self.world.shape
-        step, memory = Rows(table), Memory(table, poison)
+        positions = np.array([row.position for row in rows], dtype=np.int64)
+        slots = self.world.requests * shape.pages * shape.block
+        step = Rows(table, turns(shape), slots)
         pages = np.zeros((len(rows), shape.pages), dtype=np.int32)
         for i, row in enumerate(rows):
             pages[i, : len(row.pages)] = row.pages
-        positions = np.array([row.position for row in rows])
-        step.fill(
+        step.take(
             np.array([row.request for row in rows], dtype=np.int32),
             positions,
-            np.array([row.slot for row in rows]),
+            np.array([row.slot for row in rows], dtype=np.int64),
             pages,
-            turns(shape, positions),
         )
         stream = np.array([list(row.stream) for row in rows], dtype=np.float32)
-        out, aux = np.full_like(stream, poison), np.full_like(stream, poison)
+        out = stream if in_place else np.full_like(stream, poison)
         cache = cache or arrays_of(self.world, self.world.cache(), poison)
-        ARMS[arm](self.build)(
-            step.step, memory.ints, step.turn, self.weights, memory.scratch, stream.ravel(),
-            out.reshape(-1), aux.reshape(-1), memory.routing.reshape(-1), cache.kv, cache.kv_scale,
-            cache.index, cache.index_scale,
-        )  # fmt: skip
-        return Compiled(out, memory.routing[: len(rows)].copy(), aux, cache)
+        memory, own = Memory(table, poison), self.weights
+        call = LayerCall(table, step, memory, own, cache.addresses)
+        for stages in (self.build.mono,) if arm == "mono" else self.build.unfused:
+            self.build.run(call.point(stream, out), *stages)
+        return Compiled(out, call.routing[: len(rows)].copy(), cache)
 
 
-def turns(shape: Any, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def turns(shape: Any) -> np.ndarray[Any, Any]:
     """Return cos and sin of each position, as the interpreter computes them."""
     import math
 
     half = shape.rotary_dim // 2
     angles = [
-        [int(p) * shape.rope_theta ** -(2 * i / shape.rotary_dim) for i in range(half)]
-        for p in positions
+        [p * shape.rope_theta ** -(2 * i / shape.rotary_dim) for i in range(half)]
+        for p in range(shape.reach)
     ]
     made = [[*map(math.cos, line), *map(math.sin, line)] for line in angles]
     return np.array(made, dtype=np.float32)

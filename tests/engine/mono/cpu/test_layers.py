@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,36 +10,55 @@ from typing import Any
 import pytest
 
 from infx.engine.mono.cpu.compiled import cache_folder
-from infx.engine.mono.shape import CPU_GRAIN, KINDS, MOST_ROWS, Caches, Kind
+from infx.engine.mono.cpu.compiling import compile_builds
+from infx.engine.mono.shape import CPU_GRAIN, MOST_ROWS, Caches, Grain, Kind
 from tests.engine.mono.cpu.compiled_worlds import Compiled, CompiledWorld, vector_bytes
 from tests.engine.mono.tiny_layers import FINE, TINY, Row, World, pad
 
-pytestmark = pytest.mark.slow
+# The first run on a machine compiles.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 CACHES = [Caches(), Caches("bf16", "fp8"), Caches("fp8", "bf16"), Caches("mxfp4", "mxfp4")]
+# Every K in several parts; a sum has one lane on a CPU.
+PARTS = replace(FINE, lanes=1, down_lanes=1, folded_rows=0)
+Made = tuple[Kind, Caches, Grain, int]
+WIDE: list[Made] = [("sparse", caches, CPU_GRAIN, MOST_ROWS) for caches in CACHES]
+DENSE: list[Made] = [
+    ("dense", CACHES[2], CPU_GRAIN, MOST_ROWS),
+    ("sparse_dense", CACHES[0], CPU_GRAIN, MOST_ROWS),
+]
+NARROW: Made = ("sparse", CACHES[0], CPU_GRAIN, 4)
+FINER: Made = ("sparse", CACHES[0], PARTS, 7)
+ALL = [*WIDE, *DENSE, NARROW, FINER]
 
 
-@functools.cache
-def world(kind: Kind = "sparse", caches: Caches = CACHES[0], fine: bool = False) -> World:
+@pytest.fixture(scope="session")
+def worlds() -> dict[Made, CompiledWorld]:
+    """Return the worlds of all tests here, compiled beside each other."""
+    made = {each: CompiledWorld(world(*each[:3]), each[3], cache_folder()) for each in ALL}
+    compile_builds([each.build for each in made.values()], sys.stderr)
+    return made
+
+
+def world(kind: Kind, caches: Caches, grain: Grain) -> World:
     # MXFP4 has groups of 32.
     shape = replace(TINY, head_dim=32) if "mxfp4" in (caches.kv, caches.index) else TINY
-    return World(kind=kind, caches=caches, shape=shape, grain=FINE if fine else CPU_GRAIN)
+    return World(kind=kind, caches=caches, shape=shape, grain=grain)
 
 
-@functools.cache
-def compiled(width: int, *given: Any) -> CompiledWorld:
-    return CompiledWorld(world(*given), width, cache_folder())
+def name(each: Made) -> str:
+    return f"{each[0]}-{each[1].kv}-{each[1].index}-{each[3]}"
 
 
 def bits(made: CompiledWorld, ran: Compiled, rows: Sequence[Row], number: int) -> tuple[Any, ...]:
-    """Return all that a row made: stream, auxiliary state, routing, cache bytes."""
+    """Return all that a row made: stream, routing, cache bytes."""
     kept = [
         vector_bytes(made.world, ran.cache, region, rows[number].slot, head)
         for region, head in vectors(made.world)
     ]
-    stream, aux, routing = ran.stream[number], ran.aux[number], ran.routing[number]
+    stream, routing = ran.stream[number], ran.routing[number]
     routed = routing.tobytes() if made.world.kind == "sparse" else b""
-    return (stream.tobytes(), aux.tobytes(), routed, *kept)
+    return (stream.tobytes(), routed, *kept)
 
 
 def vectors(world: World) -> list[tuple[str, int]]:
@@ -49,11 +68,10 @@ def vectors(world: World) -> list[tuple[str, int]]:
 
 
 def agrees(made: CompiledWorld, rows: list[Row]) -> None:
-    table = made.world.table(len(rows), tapped=True)
+    table = made.world.table(len(rows))
     ran, oracle = made.run(rows), made.world.run(rows, table=table)
     for number, row in enumerate(rows):
         assert ran.stream[number].tobytes() == oracle.result.stream[number].tobytes(), number
-        assert ran.aux[number].tobytes() == oracle.result.aux[number].tobytes(), number
         if oracle.result.routing:
             assert tuple(ran.routing[number, 0].astype(int)) == oracle.result.routing[number]
         for region, head in vectors(made.world) if row.request >= 0 else []:
@@ -61,10 +79,9 @@ def agrees(made: CompiledWorld, rows: list[Row]) -> None:
             assert ours == getattr(oracle.cache, region)[row.slot, head], (region, number)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("caches", CACHES, ids=lambda c: f"{c.kv}-{c.index}")
-def test_a_layer_has_the_interpreters_bits(kind: Kind, caches: Caches) -> None:
-    made = compiled(MOST_ROWS, kind, caches)
+@pytest.mark.parametrize("each", [*WIDE, *DENSE], ids=name)
+def test_a_layer_has_the_interpreters_bits(each: Made, worlds: dict[Made, CompiledWorld]) -> None:
+    made = worlds[each]
     alone = made.world
     for count in (1, 2, 3, 7, 12):
         rows = [alone.row(request) for request in range(count)]
@@ -73,40 +90,49 @@ def test_a_layer_has_the_interpreters_bits(kind: Kind, caches: Caches) -> None:
         agrees(made, [rows[0], *verify, pad(), *rows[1:], pad()][:MOST_ROWS])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_narrow_build_has_the_interpreters_bits(kind: Kind) -> None:
-    made = compiled(1, kind)
-    agrees(made, [made.world.row(3)])
-    agrees(made, [pad()])
-
-
-@pytest.mark.parametrize("width", [1, 4, 7])
-def test_sums_of_several_lanes_and_parts_have_the_interpreters_bits(width: int) -> None:
-    made = compiled(width, "sparse", Caches(), True)
+@pytest.mark.parametrize("each", [NARROW, FINER], ids=name)
+@pytest.mark.parametrize("width", [1, 4])
+def test_other_widths_and_parts_of_sums_have_the_interpreters_bits(
+    each: Made, width: int, worlds: dict[Made, CompiledWorld]
+) -> None:
+    made = worlds[each]
     agrees(made, [made.world.row(request) for request in range(width)])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_stages_called_one_by_one_have_monos_bits(kind: Kind) -> None:
-    made = compiled(MOST_ROWS, kind)
-    rows = [made.world.row(request) for request in range(9)]
-    one, other = made.run(rows, "mono"), made.run(rows, "unfused")
-    assert all(bits(made, one, rows, i) == bits(made, other, rows, i) for i in range(9))
+@pytest.mark.parametrize("each", [WIDE[0], *DENSE], ids=name)
+def test_stages_called_one_by_one_have_monos_bits(
+    each: Made, worlds: dict[Made, CompiledWorld]
+) -> None:
+    made = worlds[each]
+    for count in range(1, MOST_ROWS + 1):
+        rows = [made.world.row(request) for request in range(count)]
+        one, other = made.run(rows, "mono"), made.run(rows, "unfused")
+        assert all(bits(made, one, rows, i) == bits(made, other, rows, i) for i in range(count))
 
 
-@pytest.mark.parametrize("caches", CACHES, ids=lambda c: f"{c.kv}-{c.index}")
-def test_a_rows_bits_do_not_depend_on_its_neighbours(caches: Caches) -> None:
-    wide = compiled(MOST_ROWS, "sparse", caches)
-    narrow = compiled(1, "sparse", caches)
-    for seed in range(5):
-        for width in range(1, MOST_ROWS + 1):
-            wide.world.draw.seed(100 * seed + width)
-            probe = wide.world.row(0)
-            alone = bits(narrow, narrow.run([probe], poison=0.0), [probe], 0)
+@pytest.mark.parametrize("each", [*WIDE, *DENSE], ids=name)
+def test_a_rows_bits_do_not_depend_on_its_neighbours(
+    each: Made, worlds: dict[Made, CompiledWorld]
+) -> None:
+    made = worlds[each]
+    # The interpreter's caches take long to fill in the other formats.
+    seeds, widths = (5, range(1, MOST_ROWS + 1)) if each == WIDE[0] else (1, (2, 7, MOST_ROWS))
+    for seed in range(seeds):
+        for width in widths:
+            made.world.draw.seed(100 * seed + width)
+            probe = made.world.row(0)
+            alone = bits(made, made.run([probe], poison=0.0), [probe], 0)
             for place in sorted({0, width // 2, width - 1}):
-                rows = company(wide.world, probe, place, width)
-                ran = wide.run(rows)
-                assert bits(wide, ran, rows, place) == alone, (seed, width, place)
+                rows = company(made.world, probe, place, width)
+                ran = made.run(rows)
+                assert bits(made, ran, rows, place) == alone, (seed, width, place)
+
+
+def test_a_narrower_build_has_the_wider_ones_bits(worlds: dict[Made, CompiledWorld]) -> None:
+    wide, narrow = worlds[WIDE[0]], worlds[NARROW]
+    rows = [wide.world.row(request) for request in range(4)]
+    one, other = wide.run(rows), narrow.run(rows)
+    assert all(bits(wide, one, rows, i) == bits(narrow, other, rows, i) for i in range(4))
 
 
 def company(world: World, probe: Row, place: int, width: int) -> list[Row]:
@@ -121,21 +147,27 @@ def company(world: World, probe: Row, place: int, width: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_verify_rows_equal_single_steps(kind: Kind) -> None:
-    made, alone = compiled(MOST_ROWS, kind), compiled(1, kind)
+@pytest.mark.parametrize("each", [WIDE[0], *DENSE], ids=name)
+def test_verify_rows_equal_single_steps(each: Made, worlds: dict[Made, CompiledWorld]) -> None:
+    made = worlds[each]
     rows = [made.world.row(2, ahead) for ahead in range(4)]
     together, cache = made.run(rows), None
     for number, row in enumerate(rows):
-        single = alone.run([row], cache=cache)
+        single = made.run([row], cache=cache)
         cache = single.cache
-        assert bits(made, together, rows, number) == bits(alone, single, [row], 0), number
+        assert bits(made, together, rows, number) == bits(made, single, [row], 0), number
 
 
-def test_pads_alone_write_zeros_and_no_cache() -> None:
-    made = compiled(MOST_ROWS)
+def test_pads_alone_write_zeros_and_no_cache(worlds: dict[Made, CompiledWorld]) -> None:
+    made = worlds[WIDE[0]]
     before = made.run([pad()] * 5)
     empty = made.run([pad()])
     assert not before.stream.any()
-    assert not before.aux.any()
     assert before.cache.kv.tobytes() == empty.cache.kv.tobytes()
+
+
+def test_a_stream_may_be_written_in_place(worlds: dict[Made, CompiledWorld]) -> None:
+    for each in (WIDE[0], *DENSE):
+        made = worlds[each]
+        rows = [made.world.row(request) for request in range(6)]
+        assert made.run(rows).stream.tobytes() == made.run(rows, in_place=True).stream.tobytes()

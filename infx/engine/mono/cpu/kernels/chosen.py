@@ -18,37 +18,35 @@ def block_of(scratch, row, group, place):
 
 
 @part
-def keep_index(scratch, number, row, slot, index, index_scale):
+def keep_index(scratch, number, row, slot, x, index, index_scales):
     """Keep an index query in scratch, an index key in the cache."""
     if number < IK_FIRST:
-        to = AT_INDEX_QUERIES + ((number - IQ_FIRST) * WIDTH + row) * DIM
-        copy(scratch, VECTOR, DIM, to)
+        place = row * SHAPE_KV_HEADS + number - IQ_FIRST
+        copy(x, ahead(scratch, AT_INDEX_QUERIES + place * DIM), DIM)
     else:
-        PUT_INDEX(scratch, VECTOR, index, index_scale, slot)
+        PUT_INDEX(x, index, index_scales, slot)
 
 
 @part
-def score_at(row, head, page):
-    """Return where the score of a page is kept."""
-    chunk, inside = page // SCORE_TILE_SIZE, page % SCORE_TILE_SIZE
-    return (
-        AT_SCORES + ((row * SCORE_CHUNK + chunk) * SHAPE_KV_HEADS + head) * SCORE_TILE_SIZE + inside
-    )
+def scores_of(scratch, row, head):
+    """Return the scores of a row's pages."""
+    place = (row * SHAPE_KV_HEADS + head) * SCORE_PAGES
+    return ahead(scratch, AT_SCORES + place)
 
 
-@stage
-def score(step, scratch, index, index_scale):
+@part
+def score(step, scratch, index, index_scales):
     for leader in range(WIDTH):
         last = last_of_request(step, leader)
         for page in range(last // BLOCK + 1 if last >= 0 else 0):
             first = page * BLOCK
             count = min(BLOCK, last + 1 - first)
-            number = step[3 * WIDTH + leader * PAGES + page]
-            keys, at = GET_INDEX(index, index_scale, number * BLOCK, count, scratch, KEYS)
+            number = np.int64(step[3 * WIDTH + leader * PAGES + page])
+            keys = GET_INDEX(index, index_scales, number * BLOCK, count, ahead(scratch, KEYS))
             for row in range(leader, WIDTH):
                 if step[row] == step[leader]:
-                    seen = min(count, step[WIDTH + row] + 1 - first)
-                    score_page(scratch, row, page, keys, at, seen)
+                    seen = min(count, np.int64(step[WIDTH + row]) + 1 - first)
+                    score_page(scratch, row, page, keys, seen)
 
 
 @part
@@ -59,32 +57,33 @@ def last_of_request(step, leader):
     for row in range(leader):
         if step[row] == step[leader]:
             return -1
-    last = 0
+    last = np.int64(0)
     for row in range(leader, WIDTH):
         if step[row] == step[leader]:
-            last = max(last, step[WIDTH + row])
+            last = max(last, np.int64(step[WIDTH + row]))
     return last
 
 
 @part
-def score_page(scratch, row, page, keys, at, seen):
+def score_page(scratch, row, page, keys, seen):
+    dots = ahead(scratch, P)
     for head in range(SHAPE_KV_HEADS):
-        query = AT_INDEX_QUERIES + (head * WIDTH + row) * DIM
+        query = ahead(scratch, AT_INDEX_QUERIES + (row * SHAPE_KV_HEADS + head) * DIM)
         best = -BEST
         if seen > 0:
-            best = DOT_INDEX_DOT(scratch, query, keys, at)
-        for j in range(1, seen):
-            one = DOT_INDEX_DOT(scratch, query, keys, at + j * DIM)
-            best = one if one > best else best
-        scratch[score_at(row, head, page)] = best
+            DOTS_INDEX_DOT(query, keys, seen, dots)
+            best = dots[0]
+            for j in range(1, seen):
+                best = dots[j] if dots[j] > best else best
+        scores_of(scratch, row, head)[page] = best
 
 
-@stage
+@part
 def select(step, scratch):
     for row in range(WIDTH):
         if step[row] >= 0:
             for group in range(SHAPE_KV_HEADS):
-                choose(scratch, row, group, step[WIDTH + row] // BLOCK)
+                choose(scratch, row, group, np.int64(step[WIDTH + row]) // BLOCK)
 
 
 @part
@@ -95,11 +94,12 @@ def choose(scratch, row, group, own):
         for i in range(SHAPE_TOPK_BLOCKS):
             scratch[to + i] = np.float32(i if i <= own else -1)
         return
-    # Best first at scratch[VECTOR]; a later block passes an earlier one only by a better score.
+    scores = scores_of(scratch, row, group)
+    # Best first at scratch[RANKED]; a later block passes an earlier one only by a better score.
     kept = 0
     for turn in range(own + 1):
         page = own if turn == 0 else turn - 1
-        one = BEST if turn == 0 else scratch[score_at(row, group, page)]
+        one = BEST if turn == 0 else scores[page]
         one = -BEST if one != one else one
         place = kept
         while place > 0 and better(one, page, scratch, place - 1):

@@ -7,12 +7,13 @@ import math
 import numpy as np
 from numba import njit
 
-stage = njit(error_model="numpy", cache=True, no_cfunc_wrapper=True)
+stage = njit(error_model="numpy", cache=True, no_cfunc_wrapper=True, nogil=True)
 part = inner
 
 HIDDEN, DIM, BLOCK = SHAPE_HIDDEN, SHAPE_HEAD_DIM, SHAPE_BLOCK
 ONE, EPS = np.float32(1), np.float32(SHAPE_NORM_EPS)
-OUT_TILES = HIDDEN // OUT_TILE
+# Batch ids of a row that is a pad, and of one beyond the step's rows, which nothing is written for.
+PAD, NO_ROW = -1, -2
 
 
 @part
@@ -71,12 +72,11 @@ def sigmoid(x):
 
 
 @part
-def swiglu_tile(both, scale, out):
+def swiglu(both, scale, out, pairs):
     """Write (u + 1) g σ(alpha g) of [gates | ups], times the norm's ``scale``, cut at the limit."""
-    limit, pairs = np.float32(SHAPE_SWIGLU_LIMIT), out.size
-    gates, ups = both[:pairs], both[pairs:]
+    limit, ups = np.float32(SHAPE_SWIGLU_LIMIT), ahead(both, pairs)
     for j in range(pairs):
-        gate, up = np.float32(scale * gates[j]), np.float32(scale * ups[j])
+        gate, up = np.float32(scale * both[j]), np.float32(scale * ups[j])
         # In this order a NaN stays one.
         gate = limit if gate > limit else gate
         up = -limit if up < -limit else up
@@ -94,8 +94,8 @@ def weighed(x, norm, out):
 
 @part
 def add_residual(own, residual, out):
-    """Write residual + the sum over ranks, all of which hold the same part here."""
-    for j in range(own.size):
+    """Write residual + a row's sum over ranks, all of which hold the same part here."""
+    for j in range(HIDDEN):
         total = own[j]
         for _ in range(1, SHAPE_RANKS):
             total = np.float32(total + own[j])
@@ -103,14 +103,15 @@ def add_residual(own, residual, out):
 
 
 @part
-def row_of(x, row):
-    """Return a row's features of a region of rows x hidden."""
-    return x[row * HIDDEN : (row + 1) * HIDDEN]
+def copy(source, target, count):
+    for i in range(count):
+        target[i] = source[i]
 
 
 @part
-def copy(x, at, count, to):
-    """Copy ``count`` numbers within x."""
-    source, target = x[at : at + count], x[to : to + count]
-    for i in range(count):
-        target[i] = source[i]
+def clear_pads(step, stream_out):
+    """Write zeros to the rows that are pads."""
+    for row in range(WIDTH):
+        if step[row] == PAD:
+            for i in range(HIDDEN):
+                stream_out[row * HIDDEN + i] = 0

@@ -14,5 +14,5 @@ def block_of(scratch, row, group, place):
 
 
 @part
-def keep_index(scratch, number, row, slot, index, index_scale):
+def keep_index(scratch, number, row, slot, x, index, index_scales):
     pass

@@ -1,0 +1,135 @@
+"""How a comparison is printed: a table a pair of points, and what it does not say."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from infx.cli.output import table
+
+if TYPE_CHECKING:
+    from infx.analysis.changes import Change, Comparison
+    from infx.analysis.compare import Compared, ComparedPoint, ComparedScore
+
+__all__ = ["show"]
+
+_VERDICTS = ("better", "worse", "no-difference-seen", "not-enough-data")
+
+
+def show(found: Compared) -> None:
+    """Print the comparison to stdout, 100 columns wide."""
+    print("\n".join([*_headline(found), *_notes(found)]))
+    for point in found.points:
+        _point(point)
+    for score in found.scores:
+        _score(score)
+    if found.left_out:
+        print(f"\nNot compared ({len(found.left_out)}):")
+    for one in found.left_out:
+        print(_wrapped(f"{one.label} ({one.run_id}): {one.why}"))
+
+
+def _headline(found: Compared) -> list[str]:
+    runs = f"runs {' and '.join(found.runs)}" if len(found.runs) > 1 else f"run {found.runs[0]}"
+    arms = " · ".join(map(str, found.differences)) or found.axis or "servers that do not differ"
+    lines = [_wrapped(f"A → B: {arms}; {runs}", "")]
+    if not found.axis and len(found.differences) > 1:
+        lines.append(f"They differ in {len(found.differences)} things: no change is that of one.")
+    verdicts: Counter[str] = Counter(c.verdict for p in found.points for c in p.comparison.changes)
+    pairs = f"{len(found.points)} pairs of points" if len(found.points) != 1 else "1 pair of points"
+    told = ", ".join(f"{verdicts[v]} {_words(v)}" for v in _VERDICTS if verdicts[v])
+    return [*lines, f"{pairs}, {told}" if told else "No pair of points could be compared."]
+
+
+def _point(point: ComparedPoint) -> None:
+    print(f"\n{point.a} → {_rest(point.a, point.b)}")
+    print(f"  {point.workload} tokens; {_stands_on(point.comparison)}")
+    rows = [_row(change) for change in point.comparison.changes]
+    table(("METRIC", "A", "B", "CHANGE", "95 % INTERVAL", "VERDICT"), rows)
+
+
+def _rest(a: str, b: str) -> str:
+    """Return ``b`` from the first part on in which it differs from ``a``."""
+    pairs = list(zip(a.split("-"), b.split("-"), strict=False))
+    same = next((n for n, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    return ("…" if same else "") + "-".join(b.split("-")[same:]) if a != b else "the same"
+
+
+def _stands_on(comparison: Comparison) -> str:
+    a, b = comparison.requests
+    if comparison.basis == "repeats":
+        return f"{comparison.repeats} repeats, {a} and {b} requests in all"
+    if comparison.basis == "requests-paired":
+        return f"{a} requests on each side, paired prompt by prompt"
+    return f"requests not paired ({comparison.unpaired})"
+
+
+def _row(change: Change) -> Sequence[object]:
+    interval = (
+        change.why
+        if change.low is None or change.high is None
+        else f"{_percent(change.low)} … {_percent(change.high)}"
+    )
+    return (
+        change.title,
+        _figure(change.a),
+        _figure(change.b),
+        _percent(change.ratio),
+        interval,
+        _words(change.verdict),
+    )
+
+
+def _score(score: ComparedScore) -> None:
+    print(f"\n{score.a} → {_rest(score.a, score.b)}")
+    print(f"  {score.task}: the same questions paired, exact McNemar test")
+    rows = [
+        (
+            change.filter,
+            f"{change.verdict.before:.3f}",
+            f"{change.verdict.after:.3f}",
+            f"-{change.verdict.lost} +{change.verdict.won} of {change.verdict.questions}",
+            f"{change.verdict.p:.3f}",
+            f"{change.identical:.1%}",
+            _words(change.verdict.change),
+        )
+        for change in score.changes
+    ]
+    table(("FILTER", "A", "B", "LOST, WON", "P", "SAME TEXT", "VERDICT"), rows)
+
+
+def _notes(found: Compared) -> list[str]:
+    bases = {point.comparison.basis for point in found.points}
+    notes = []
+    if bases - {"repeats"}:
+        notes += [
+            "An interval over the requests of one run does not cover what changes from run to run.",
+            f"It is drawn by {found.resamples} resamples (seed {found.seed}); "
+            "one interval of twenty misses by chance.",
+        ]
+    if "repeats" in bases:
+        notes.append("Intervals over repeats: Student's t on the logarithms of each run's ratio.")
+    return notes
+
+
+def _wrapped(text: str, indent: str = "  ") -> str:
+    return textwrap.fill(
+        text, 100, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _words(code: str) -> str:
+    return code.replace("-", " ")
+
+
+def _percent(ratio: float) -> str:
+    return "" if math.isnan(ratio) else f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _figure(value: float) -> str:
+    from infx.report.figures import figure
+
+    return figure(value)

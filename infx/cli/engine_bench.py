@@ -1,0 +1,165 @@
+"""infx engine bench: the time of a layer by mono, by the unfused layers, and in plain torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infx.cli.engine_options import (
+    Device,
+    IndexCache,
+    KvCache,
+    Model,
+    Weights,
+    bad,
+    configured,
+    facts,
+    progress,
+    read_widths,
+)
+from infx.cli.options import Json
+
+if TYPE_CHECKING:
+    from infx.engine.mono.probe.timing import Bench, WidthTimes
+
+__all__ = ["HELP", "bench"]
+
+HELP = "Time a layer: mono, unfused, and plain torch."
+HEADERS = (
+    "ROWS", "EXPERTS", "MONO US", "UNFUSED US", "UNFUSED/MONO", "TORCH US", "TORCH/MONO",
+    "GB/S", "COPY GB/S", "FLOOR US", "OF FLOOR", "PREPARE US",
+)  # fmt: skip
+
+
+def bench(
+    device: Device = "cpu",
+    model: Model = "mini",
+    weights: Weights = "random:0",
+    kv_cache: KvCache = "auto",
+    index_cache: IndexCache = "auto",
+    widths: Annotated[
+        str, typer.Option("--widths", metavar="LIST", help="rows of a step: 1,2,4, or 1-16")
+    ] = "1,2,4,8,16",
+    context: Annotated[
+        int, typer.Option("--context", metavar="N", min=0, help="tokens before each row")
+    ] = 512,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", min=2, help="times that all is timed in turn")
+    ] = 40,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="write the JSON to a file too")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Run the command."""
+    from infx.cli.output import emit, say
+
+    config, numbers = configured(device, model, weights, kv_cache, index_cache), read_widths(widths)
+    if context >= config.context:
+        raise bad(f"--context {context}: expected below {config.context}, what {model} holds")
+    from infx.engine.mono.probe.timing import bench, machine_facts
+
+    made = bench(config, numbers, context, rounds, lambda done: progress("round", done, rounds))
+    told = {**facts(config), **machine_facts(), "rounds": rounds, **_figures(made)}
+    if save:
+        _save(save, told)
+    if as_json:
+        emit("engine-bench", told)
+        return 0
+    _show(told)
+    for line in _notes(told):
+        say(line)
+    return 0
+
+
+def _figures(made: Bench) -> dict[str, Any]:
+    from infx.engine.mono.probe.traffic import FLOOR
+
+    return {
+        "layers": made.layers,
+        "context": made.context,
+        "routing": "random streams, a row a request, dealt by the model's own router",
+        "floor": FLOOR,
+        "widths": [_at_width(times) for times in made.widths],
+    }
+
+
+def _at_width(times: WidthTimes) -> dict[str, Any]:
+    mono_us, copy_gb_s = _median(times.us["mono"]), _median(times.copy_gb_s)
+    floor_us = times.bytes / copy_gb_s / 1e3
+    return {
+        "width": times.width,
+        "union": times.union,
+        "bytes": times.bytes,
+        "median_us": {arm: _median(us) for arm, us in times.us.items()},
+        "least_us": {arm: min(us) for arm, us in times.us.items()},
+        "unfused_over_mono": _ratio(times.us["unfused"], times.us["mono"]),
+        "reference_over_mono": _ratio(times.us["reference"], times.us["mono"]),
+        "gb_s": times.bytes / mono_us / 1e3,
+        "copy_gb_s": copy_gb_s,
+        "floor_us": floor_us,
+        "share_of_floor": floor_us / mono_us,
+        "prepare_us": _median(times.prepare_us),
+        "us": times.us,
+    }
+
+
+def _ratio(above: list[float], below: list[float]) -> dict[str, Any]:
+    """Return the ratio of medians with its 95 % interval: rounds are pairs, and are resampled."""
+    from infx.analysis.intervals import percentile_of, request_interval
+
+    interval = request_interval([below], [above], percentile_of(50), paired=True)
+    return {"ratio": _median(above) / _median(below), "interval": interval}
+
+
+def _median(values: list[float]) -> float:
+    from infx.analysis.statistics import percentile
+
+    return percentile(sorted(values), 50)
+
+
+def _show(told: dict[str, Any]) -> None:
+    from infx.cli.output import table
+
+    table(HEADERS, [_row(one) for one in told["widths"]])
+
+
+def _row(one: dict[str, Any]) -> tuple[object, ...]:
+    median, least, gain = one["median_us"], one["least_us"], one["unfused_over_mono"]
+    low, high = gain["interval"] or (float("nan"), float("nan"))
+    return (
+        one["width"],
+        f"{one['union']:.1f} + shared",
+        f"{median['mono']:.1f} ({least['mono']:.1f})",
+        f"{median['unfused']:.1f} ({least['unfused']:.1f})",
+        f"{gain['ratio']:.3f} [{low:.3f}, {high:.3f}]",
+        f"{median['reference']:.0f} ({least['reference']:.0f})",
+        f"{one['reference_over_mono']['ratio']:.1f}",
+        f"{one['gb_s']:.1f}",
+        f"{one['copy_gb_s']:.1f}",
+        f"{one['floor_us']:.1f}",
+        f"{one['share_of_floor']:.0%}",
+        f"{one['prepare_us']:.1f}",
+    )
+
+
+def _notes(told: dict[str, Any]) -> list[str]:
+    return [
+        f"{told['cpu']}, {told['threads']} thread, load {told['load']:.1f}; medians (least) of"
+        f" {told['rounds']} interleaved rounds; layers {told['layers']} in turn, context"
+        f" {told['context']}",
+        f"routing: {told['routing']}",
+        f"{told['floor']}",
+        "copy bandwidth: a copy of as many bytes as the timed layers read at that width, in the"
+        " same run, bytes read and written; reads alone may be faster",
+        "the gain of mono is unfused/mono; torch is the reference's own operators, no baseline",
+    ]
+
+
+def _save(path: Path, told: dict[str, Any]) -> None:
+    from infx.domain.serial import to_plain
+
+    path.write_text(json.dumps(to_plain(told), indent=2) + "\n", encoding="utf-8")

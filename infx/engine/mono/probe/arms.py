@@ -1,0 +1,153 @@
+"""The arms of a layer on this machine: compiled in one call, compiled stage by stage, plain torch.
+
+All work on one cache. The back end of another device takes the place of `Compiled`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from infx.engine.batch import Batch, Span, make_batch
+from infx.engine.cache import KvCache
+from infx.engine.model.layers import Rotary
+from infx.engine.model.reference import ReferenceModel
+from infx.engine.mono.builder import FLOAT
+from infx.engine.mono.cpu.back_end import WIDTHS, CpuBackEnd, packed_layers
+from infx.engine.mono.cpu.calls import Memory
+from infx.engine.mono.cpu.source import weight_offsets
+from infx.engine.mono.plan import make_table
+from infx.engine.mono.probe.rows import Arm, Numbers, Row
+from infx.engine.mono.shape import CPU_GRAIN, cpu
+from infx.engine.mono.step import StepRows
+from infx.engine.shapes import ModelConfig
+
+__all__ = ["Compiled", "Reference", "Run", "step_rows"]
+
+Run = Callable[[int, Numbers, Numbers], None]
+
+
+def step_rows(rows: Sequence[Row], block: int) -> StepRows:
+    """Return ``rows`` as a host hands them over: requests are numbered from 0 as they come."""
+    numbers = {-1: -1}
+    for row in rows:
+        numbers.setdefault(row.request, len(numbers) - 1)
+    pages = np.zeros((len(rows), max(len(row.pages) for row in rows)), dtype=np.int32)
+    for line, row in zip(pages, rows, strict=True):
+        line[: len(row.pages)] = row.pages
+    return StepRows(
+        batch_ids=np.array([numbers[row.request] for row in rows], dtype=np.int32),
+        positions=np.array([row.position for row in rows], dtype=np.int64),
+        slots=np.array([row.slot(block) for row in rows], dtype=np.int64),
+        pages=pages,
+        requests=len(numbers) - 1,
+    )
+
+
+class Compiled:
+    """Mono's layers and the unfused ones, compiled for this processor, over ``cache``.
+
+    ``widths`` are the builds: a step takes the narrowest that holds its rows.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        weights: Mapping[str, Any],
+        cache: KvCache,
+        widths: Sequence[int] = WIDTHS,
+    ) -> None:
+        self._packed = packed_layers(model, weights)
+        self._back_end, self._widths = CpuBackEnd(model, self._packed, cache), sorted(widths)
+        for width in self._widths:
+            self._back_end.build(width)
+        shape, kinds = self._back_end.shape, set(self._back_end.kinds)
+        self._tables = {kind: make_table(shape, kind, 1, cpu(1), CPU_GRAIN) for kind in kinds}
+
+    def prepare(self, step: StepRows) -> None:
+        """Take a step."""
+        width = next(width for width in self._widths if width >= step.rows)
+        self._back_end.prepare(step, width)
+
+    def running(self, arm: Arm) -> Run:
+        """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
+        return self._back_end.run if arm == "mono" else self._back_end.run_unfused
+
+    def routing(self, layer: int) -> npt.NDArray[np.int64]:
+        """Return the experts [rows, topk] that the step's rows chose in ``layer``."""
+        return self._back_end.routing(layer)
+
+    def fill_scratch(self, nothing: int) -> None:
+        """Fill all memory between stages with bytes ``nothing``."""
+        for call in itertools.chain(*self._back_end._calls.values()):
+            call.routing.view(np.uint8)[:] = nothing
+            for held in call._owned:
+                if isinstance(held, Memory):
+                    held.scratch.view(np.uint8)[:] = nothing
+
+    def experts(self, layer: int, chosen: Collection[int]) -> list[Numbers]:
+        """Return views of the packed weights of ``chosen`` experts."""
+        shape, table = self._back_end.shape, self._tables[self._back_end.kinds[layer]]
+        offsets, found = weight_offsets(table), []
+        for name in ("up_weight", "down_weight"):
+            size = table.region(name).bytes // FLOAT // (shape.experts + 1)
+            starts = [offsets[name] + expert * size for expert in chosen]
+            found += [self._packed[layer][start : start + size] for start in starts]
+        return found
+
+
+class Reference:
+    """The layers in plain torch, one thread, over ``cache``."""
+
+    def __init__(self, model: ModelConfig, weights: Mapping[str, Any], cache: KvCache) -> None:
+        torch.set_num_threads(1)
+        self._model = ReferenceModel(model, weights)
+        self._rotary = Rotary(model.head_dim, model.rotary_dim, model.rope_theta, model.farthest)
+        self._cache, self._weights = cache, weights
+
+    def prepare(self, step: StepRows) -> None:
+        """Take a step."""
+        batch = _batch(step, self._cache.block)
+        self._batch, self._turn = batch, self._rotary.at(batch.positions)
+
+    def running(self, arm: Arm = "reference") -> Run:
+        """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
+        return self._run
+
+    @torch.inference_mode()
+    def _run(self, layer: int, stream: Numbers, out: Numbers) -> None:
+        given = torch.from_numpy(stream)
+        made = self._model._layers[layer].forward(given, self._turn, self._batch, self._cache)
+        out[:] = made.numpy()
+
+    def routing(self, layer: int) -> npt.NDArray[np.int64]:
+        """Return no experts: plain torch does not tell them."""
+        return np.empty((self._batch.rows, 0), dtype=np.int64)
+
+    def fill_scratch(self, nothing: int) -> None:
+        """Do nothing: torch makes its memory anew."""
+
+    def experts(self, layer: int, chosen: Collection[int]) -> list[Numbers]:
+        """Return views of the weights of ``chosen`` experts."""
+        names = (f"layers.{layer}.experts_up", f"layers.{layer}.experts_down")
+        return [self._weights[name][expert].numpy() for name in names for expert in chosen]
+
+
+def _batch(step: StepRows, block: int) -> Batch:
+    """Return the step as the engine's own batch: neighbours of one request are a span."""
+    ids, positions, pages = (np.asarray(x) for x in (step.batch_ids, step.positions, step.pages))
+    spans: list[Span] = []
+    for row, request in enumerate(ids.tolist()):
+        if request < 0:
+            spans.append(Span([], 1, (0,), dead=1))
+        elif row and ids[row - 1] == request:
+            before = spans.pop()
+            spans.append(Span([*before.tokens, 0], before.start, before.pages))
+        else:
+            spans.append(Span([0], int(positions[row]), pages[row].tolist()))
+    return make_batch(spans, block)

@@ -1,0 +1,392 @@
+"""Points paired, figures compared, and everything that was not compared named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infx.analysis.changes import METRICS, Change, Comparison, compare
+from infx.analysis.compare import Compared, compare_axis, compare_runs
+from infx.analysis.pairing import Seen, pair_axis, pair_runs
+from infx.analysis.requests import aligned
+from infx.domain.errors import UsageError
+from infx.domain.identity import content_id
+from infx.domain.point import Point
+from infx.domain.status import PENDING, Status
+from tests.analysis.made_arms import Latency, arm_of, mono, noisy, observed, rows_of, scored, seen
+from tests.report.sample_runs import LLAMA, MINI, measurement, point
+
+LATENCIES = st.lists(
+    st.tuples(st.floats(5, 500), st.floats(20, 2000)), min_size=20, max_size=30
+)  # fmt: skip
+
+few = settings(max_examples=5, deadline=None)
+
+
+# Figures
+
+
+def changes(comparison: Comparison) -> dict[str, Change]:
+    return {change.metric: change for change in comparison.changes}
+
+
+@few
+@given(latencies=LATENCIES)
+def test_equal_arms_differ_in_nothing(latencies: list[Latency]) -> None:
+    side = observed(rows_of(latencies))
+    found = compare([(side, side)])
+    assert found.basis == "requests-paired"
+    assert {(c.ratio, c.verdict) for c in found.changes} == {(1.0, "no-difference-seen")}
+    assert {(c.low, c.high) for c in found.changes} == {(1.0, 1.0)}
+
+
+@few
+@given(latencies=LATENCIES, other=LATENCIES)
+def test_swapped_arms_invert_every_ratio(latencies: list[Latency], other: list[Latency]) -> None:
+    n = min(len(latencies), len(other))
+    a, b = observed(rows_of(latencies[:n])), observed(rows_of(other[:n]))
+    there, back = changes(compare([(a, b)])), changes(compare([(b, a)]))
+    opposite = {"better": "worse", "worse": "better"}
+    for key, change in there.items():
+        assert back[key].ratio == pytest.approx(1 / change.ratio)
+        assert back[key].low == pytest.approx(1 / change.high)
+        assert back[key].high == pytest.approx(1 / change.low)
+        assert back[key].verdict == opposite.get(change.verdict, change.verdict)
+
+
+@few
+@given(latencies=LATENCIES, factor=st.floats(0.3, 3).filter(lambda c: abs(c - 1) > 0.01))
+def test_a_scaled_arm_gives_the_factor_and_the_verdict(
+    latencies: list[Latency], factor: float
+) -> None:
+    scaled = [(ttft * factor, rest * factor) for ttft, rest in latencies]
+    found = compare([(observed(rows_of(latencies)), observed(rows_of(scaled)))])
+    for metric, change in zip(METRICS, found.changes, strict=True):
+        expected = factor if metric.better == "less" else 1 / factor
+        assert change.ratio == pytest.approx(expected, rel=1e-4)  # times are whole ns
+        assert change.low == pytest.approx(expected, rel=1e-4)
+        assert change.high == pytest.approx(expected, rel=1e-4)
+        assert change.verdict == ("better" if factor < 1 else "worse")
+
+
+def test_every_interval_holds_its_ratio_when_prompts_differ() -> None:
+    a, b = observed(rows_of(noisy(40, 1))), observed(rows_of(noisy(40, 2, 0.5)), b"other ")
+    found = compare([(a, b)])
+    assert found.basis == "requests"
+    assert "prompts differ" in found.unpaired
+    for change in found.changes:
+        assert change.low is not None
+        assert change.high is not None
+        assert change.low <= change.ratio <= change.high
+    told = changes(found)
+    assert told["itl_ms_p50"].verdict == told["output_tput_tok_s_gpu"].verdict == "better"
+    assert told["ttft_ms_p50"].verdict == "no-difference-seen"
+
+
+def test_the_figures_are_those_of_the_measurement() -> None:
+    side = observed(rows_of(noisy(30, 3)))
+    told = changes(compare([(side, side)]))
+    assert told["output_tput_tok_s_gpu"].a == side.measurement.output_tput_tok_s_gpu
+    assert told["interactivity_tok_s_p90"].b == side.measurement.interactivity_tok_s.p90
+    assert told["e2e_interactivity_tok_s_p90"].b == side.measurement.e2e_interactivity_tok_s.p90
+
+
+@pytest.mark.parametrize(
+    ("n", "median", "tail"), [(9, False, False), (10, True, False), (20, True, True)]
+)
+def test_few_requests_are_not_enough(n: int, median: bool, tail: bool) -> None:
+    a, b = observed(rows_of(noisy(n, 1))), observed(rows_of(noisy(n, 2, 0.5)))
+    told = changes(compare([(a, b)]))
+    assert (told["itl_ms_p50"].verdict == "not-enough-data") is not median
+    assert (told["output_tput_tok_s_gpu"].verdict == "not-enough-data") is not median
+    assert (told["itl_ms_p90"].verdict == "not-enough-data") is not tail
+    if not tail:
+        assert told["itl_ms_p90"].why == f"{n} requests, 20 needed"
+        assert told["itl_ms_p90"].low is None
+
+
+def test_with_repeats_the_interval_is_theirs() -> None:
+    """Each run is quiet in itself; between runs the ratio goes from 0.8 to 1.25."""
+    runs = [
+        (observed(rows_of([(20.0, 200.0)] * 30)), observed(rows_of([(20.0, 200.0 * f)] * 30)))
+        for f in (0.8, 1.0, 1.25)
+    ]
+    one, all_ = changes(compare(runs[:1])), compare(runs)
+    assert one["itl_ms_p50"].verdict == "better"
+    assert (all_.basis, all_.repeats, all_.requests) == ("repeats", 3, (90, 90))
+    itl = changes(all_)["itl_ms_p50"]
+    assert itl.ratio == pytest.approx(1.0)
+    assert itl.verdict == "no-difference-seen"
+    assert itl.low is not None
+    assert itl.low < 0.8
+
+
+def test_requests_are_paired_by_the_name_and_words_of_their_prompt() -> None:
+    rows = rows_of(noisy(12, 4))
+    a, b = observed(rows).requests, observed(rows[::-1]).requests
+    same, why = aligned(a, b)
+    assert (why, same.names, same.columns) == ("", a.names, a.columns)
+
+
+def failing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [*rows[:-1], rows[-1] | {"error": {"type": "TimeoutError"}, "metrics": {}}]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda rows: rows[:-1], "12 and 11 requests"),
+        (failing, "0 and 1 requests failed"),
+        (lambda rows: [*rows[:-1], rows[0]], "name other prompts"),
+        (
+            lambda rows: [r | {"metadata": r["metadata"] | {"conversation_id": ""}} for r in rows],
+            "name other prompts",
+        ),
+    ],
+)
+def test_requests_that_cannot_be_paired_are_not(change: Any, why: str) -> None:
+    rows = rows_of(noisy(12, 4))
+    _, told = aligned(observed(rows).requests, observed(change(rows)).requests)
+    assert why in told
+
+
+# Pairs
+
+
+def both(conc: int) -> list[Seen]:
+    return [seen(mono(point(MINI, conc, 2 * conc), value)) for value in ("on", "off")]
+
+
+def test_points_that_agree_in_the_rest_are_pairs_and_the_default_comes_first() -> None:
+    found = pair_axis([*both(1), *both(2)], "mono")
+    assert [str(told) for pair in found.pairs for told in pair.differences] == ["mono off → on"] * 2
+    assert [(p.a.point.conc, p.b.point.conc) for p in found.pairs] == [(1, 1), (2, 2)]
+    assert found.left_out == ()
+
+
+def test_a_point_without_a_partner_is_named() -> None:
+    lonely = seen(mono(point(MINI, 4, 2, queueing=True), "off"))
+    late = seen(mono(point(MINI, 8, 16), "on"))
+    found = pair_axis([*both(1), lonely, late, seen(point(LLAMA, 1, 1))], "mono")
+    assert len(found.pairs) == 1
+    assert {one.label for one in found.left_out} == {
+        lonely.point.label, late.point.label, point(LLAMA, 1, 1).label,
+    }  # fmt: skip
+    assert {one.why for one in found.left_out} == {
+        "no point with another value of mono agrees with it in the rest",
+        "no point with off of mono agrees with it in the rest",
+    }
+
+
+def test_an_axis_that_does_not_vary_names_those_that_do() -> None:
+    with pytest.raises(UsageError) as caught:
+        pair_axis([seen(point(MINI, c, 2 * c)) for c in (1, 2)] + both(1)[:1], "tp")
+    assert caught.value.code == "axis-constant"
+    assert caught.value.hint == "axes that do: mono, max-num-seqs, capture-sizes"
+
+
+def test_an_axis_that_takes_another_along_says_which() -> None:
+    with pytest.raises(UsageError) as caught:
+        pair_axis([seen(point(MINI, c, 2 * c)) for c in (1, 2)], "max_num_seqs")
+    assert caught.value.code == "nothing-to-compare"
+    assert caught.value.hint == "at one concurrency and workload it does not vary"
+    first = point(MINI, 1, 2)
+    other = replace(
+        first,
+        arm=replace(first.arm, axes=replace(first.arm.axes, max_num_seqs=4, capture_sizes=(9,))),
+    )
+    with pytest.raises(UsageError) as caught:
+        pair_axis([seen(first), seen(other)], "max_num_seqs")
+    assert caught.value.hint == "where it varies, capture-sizes does too"
+
+
+def test_k_takes_its_acceptance_along() -> None:
+    first = point(MINI, 1, 2)
+    arm = replace(first.arm, axes=replace(first.arm.axes, k=0), method="none")
+    plain = replace(first, arm=replace(arm, acceptance=replace(arm.acceptance, mode="real")))
+    found = pair_axis([seen(first), seen(plain)], "k")
+    assert [str(told) for told in found.pairs[0].differences] == ["k 0 → 3"]
+
+
+def test_a_third_value_is_compared_with_the_first_too() -> None:
+    points = [point(MINI, 1, 2)] * 3
+    arms = [
+        replace(p.arm, axes=replace(p.arm.axes, tp=tp))
+        for p, tp in zip(points, (2, 1, 4), strict=True)
+    ]
+    found = pair_axis(
+        [seen(replace(p, arm=arm)) for p, arm in zip(points, arms, strict=True)], "tp"
+    )
+    assert [str(p.differences[0]) for p in found.pairs] == ["tp 1 → 2", "tp 1 → 4"]
+
+
+def newer(of: Point) -> Point:
+    return replace(of, arm=replace(of.arm, image="infx==2"), point_id=content_id([of.point_id]))
+
+
+def test_two_runs_are_paired_by_what_they_are_asked() -> None:
+    a = [seen(point(MINI, c, 2 * c)) for c in (1, 2, 4)]
+    b = [seen(newer(point(MINI, c, 2 * c)), run="r2") for c in (4, 1, 8)]
+    found = pair_runs(a, b)
+    assert [(p.a.point.conc, p.b.point.conc) for p in found.pairs] == [(1, 1), (4, 4)]
+    assert {str(told) for p in found.pairs for told in p.differences} == {"image infx → infx==2"}
+    assert [(one.run_id, one.why) for one in found.left_out] == [
+        ("r1", "r2 has none to match"), ("r2", "r1 has none to match"),
+    ]  # fmt: skip
+
+
+def test_the_nearest_servers_are_paired() -> None:
+    """mono off and on in both: each with its like, whatever the order."""
+    base = point(MINI, 1, 2)
+    a = [seen(mono(base, value)) for value in ("off", "on")]
+    b = [seen(newer(mono(base, value)), run="r2") for value in ("on", "off")]
+    pairs = pair_runs(a, b).pairs
+    assert [(p.a.point.arm.axes.mono, p.b.point.arm.axes.mono) for p in pairs] == [
+        ("off", "off"),
+        ("on", "on"),
+    ]
+
+
+def test_runs_of_other_workloads_are_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        pair_runs([seen(point(MINI, 1, 2))], [seen(point(LLAMA, 1, 2), run="r2")])
+    assert caught.value.code == "nothing-to-compare"
+
+
+# Together
+
+
+def couple(folder: Path, run: str = "r1", factor: float = 0.5) -> list[Seen]:
+    base = point(MINI, 1, 2)
+    return [
+        arm_of(folder, mono(base, "off"), noisy(30, 1), run),
+        arm_of(folder, mono(base, "on"), noisy(30, 1, factor), run),
+    ]
+
+
+def test_an_axis_is_compared_from_the_exports(tmp_path: Path) -> None:
+    found = compare_axis([couple(tmp_path)], "mono")
+    (told,) = found.points
+    assert told.comparison.basis == "requests-paired"
+    assert (told.conc, told.workload, told.runs) == (1, "64 in, 32 out", ("r1",))
+    assert changes(told.comparison)["itl_ms_p90"].ratio == pytest.approx(0.5, rel=1e-4)
+    assert [str(one) for one in found.differences] == ["mono off → on"]
+    assert found.left_out == ()
+
+
+def test_further_runs_are_repeats(tmp_path: Path) -> None:
+    runs = [
+        couple(tmp_path, run, factor) for run, factor in (("r1", 0.5), ("r2", 0.6), ("r3", 0.7))
+    ]
+    found = compare_axis(runs, "mono")
+    (told,) = found.points
+    assert (told.comparison.basis, told.runs) == ("repeats", ("r1", "r2", "r3"))
+    assert changes(told.comparison)["itl_ms_p50"].ratio == pytest.approx(
+        (0.5 * 0.6 * 0.7) ** (1 / 3), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (
+            Status("invalid", "mono-coverage", "mono served 3 %"),
+            "invalid:mono-coverage mono served 3 %",
+        ),
+        (Status("failed", "server-died", "killed"), "failed:server-died killed"),
+        (PENDING, "pending"),
+    ],
+)
+def test_a_side_that_may_not_count_is_named_with_its_reason(
+    tmp_path: Path, status: Status, why: str
+) -> None:
+    off, on = couple(tmp_path)
+    other = arm_of(tmp_path, mono(point(MINI, 2, 4), "off"), noisy(30, 1))
+    bad = seen(mono(point(MINI, 2, 4), "on"), status)
+    found = compare_axis([[off, on, other, bad]], "mono")
+    assert [told.conc for told in found.points] == [1]
+    assert {one.label: one.why for one in found.left_out} == {
+        bad.point.label: why,
+        other.point.label: f"its partner {bad.point.label} is {status}",
+    }
+
+
+def test_an_export_that_is_gone_is_named(tmp_path: Path) -> None:
+    off, on = couple(tmp_path)
+    found = compare_axis([[off, replace(on, folder=tmp_path / "gone")]], "mono")
+    assert found.points == ()
+    (told,) = found.left_out
+    assert on.point.label in told.label
+    assert "gone" in told.why
+
+
+def test_one_run_of_a_repeat_that_failed_leaves_the_other(tmp_path: Path) -> None:
+    first, second = couple(tmp_path), couple(tmp_path, "r2")
+    second[1] = replace(second[1], status=Status("failed", "server-died", "killed"))
+    found = compare_axis([first, second], "mono")
+    assert found.points[0].comparison.basis == "requests-paired"
+    assert {(one.run_id, one.why) for one in found.left_out} == {
+        ("r2", "failed:server-died killed"),
+        ("r2", f"its partner {second[1].point.label} is failed:server-died"),
+    }
+
+
+# Scores
+
+
+def evaluated(off: Seen, on: Seen) -> Compared:
+    return compare_axis([[off, on]], "mono")
+
+
+def test_scores_are_compared_question_by_question(tmp_path: Path) -> None:
+    off = scored(tmp_path, "off", [True] * 20)
+    on = scored(tmp_path, "on", [False] * 12 + [True] * 8, text="41")
+    (told,) = evaluated(off, on).scores
+    assert [change.filter for change in told.changes] == ["strict-match", "robust"]
+    verdict = told.changes[0].verdict
+    assert (verdict.lost, verdict.won, verdict.change) == (12, 0, "worse")
+    assert told.changes[0].identical == 0.0
+
+
+def test_equal_answers_are_no_difference(tmp_path: Path) -> None:
+    right = [n % 3 > 0 for n in range(20)]
+    (told,) = evaluated(scored(tmp_path, "off", right), scored(tmp_path, "on", right)).scores
+    assert {c.verdict.change for c in told.changes} == {"no-difference-seen"}
+    assert {c.identical for c in told.changes} == {1.0}
+
+
+def test_other_questions_and_lost_answers_are_named(tmp_path: Path) -> None:
+    off = scored(tmp_path, "off", [True] * 5)
+    other = scored(tmp_path, "on", [True] * 5, questions_hash="another")
+    found = evaluated(off, other)
+    assert (found.scores, [one.why for one in found.left_out]) == ((), ["the questions differ"])
+    same = scored(tmp_path / "more", "on", [True] * 5)
+    (tmp_path / "more/on/samples.jsonl").unlink()
+    (told,) = evaluated(off, same).left_out
+    assert "samples.jsonl cannot be read" in told.why
+
+
+def test_two_runs_of_one_matrix_compare_scores_and_points(tmp_path: Path) -> None:
+    a = [*couple(tmp_path), scored(tmp_path, "off", [True] * 5)]
+    b = [
+        *couple(tmp_path, "r2", 0.25),
+        replace(scored(tmp_path / "2", "off", [True] * 5), run_id="r2"),
+    ]
+    found = compare_runs(a, b)
+    assert (len(found.points), len(found.scores), found.left_out) == (2, 1, ())
+    assert found.differences == ()
+    itl = [changes(told.comparison)["itl_ms_p50"] for told in found.points]
+    assert [c.ratio for c in itl] == [1.0, pytest.approx(0.5, rel=1e-4)]
+    assert [c.verdict for c in itl] == ["no-difference-seen", "better"]
+
+
+def test_sides_without_figures_are_named() -> None:
+    a = seen(mono(point(MINI, 1, 2), "off"), measurement=measurement(1, 1.0, 1.0))
+    b = seen(mono(point(MINI, 1, 2), "on"))
+    (told,) = compare_axis([[a, b]], "mono").left_out
+    assert "holds neither" in told.why or "no figures" in told.why

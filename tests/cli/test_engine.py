@@ -1,0 +1,181 @@
+"""infx engine: what it refuses, what it prints, and the three commands on the real layers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infx.cli import engine, engine_bench
+from infx.cli.engine_options import read_widths
+from infx.engine.mono.cpu.compiled import cache_folder
+from infx.engine.mono.probe.rows import Left
+from infx.engine.mono.probe.tally import PROPERTIES, Pair, Tally
+from infx.engine.mono.probe.timing import Bench, WidthTimes
+from tests.cli.commands import INFX, ROOT, as_json, environment, here
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["probe", "--device", "cuda"], ["mono-device", "no kernels for it", "--device cpu"]),
+        (["bench", "--device", "tpu"], ["mono-device", "no such device"]),
+        (["check", "--device", "cuda"], ["mono-device"]),
+        (["probe", "--arm", "triton"], ["bad-option", "--arm triton", "reference"]),
+        (["probe", "--widths", "0-3"], ["bad-option", "--widths 0-3", "1-16"]),
+        (["probe", "--widths", "17"], ["bad-option", "--widths 17"]),
+        (["probe", "--widths", "wide"], ["bad-option", "--widths wide"]),
+        (["probe", "--kv-cache-dtype", "fp4"], ["unsupported-dtype", "fp4", "mxfp4"]),
+        (["probe", "--weights", "/nowhere"], ["/nowhere"]),
+        (["probe", "--model", "null"], ["bad-option", "no layers"]),
+        (["probe", "--model", "m3"], ["too-little-memory"]),
+        (["check", "--speculative-method", "medusa"], ["bad-option", "eagle3, dspark"]),
+        (
+            ["check", "--acceptance", "--speculative-method", "none"],
+            ["bad-option", "expected eagle3, dspark"],
+        ),
+        (["bench", "--context", "9000"], ["bad-option", "--context 9000", "8192"]),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments: list[str], words: list[str]) -> None:
+    done = here("engine", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    for word in words:
+        assert word in done.stderr
+
+
+def test_widths_are_read() -> None:
+    assert read_widths("1-16") == list(range(1, 17))
+    assert read_widths("5,1-2, 2") == [1, 2, 5]
+
+
+def tally(found: bytes) -> Tally:
+    made, zero = Tally(), Left(bytes(4), b"", b"", ())
+    made.count([Pair("alone", 2, 5, 4, zero, Left(found, b"", b"", ()))], 7, "sharer")
+    made.count([Pair("pads", 1, 5, 0, fault="untold")], 7, "sharer")
+    return made
+
+
+def test_a_difference_is_named_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    engine._show(tally(b"\0\0\x80\x3f"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(PROPERTIES)
+    assert lines[1].split() == [
+        *["a", "row", "among", "others", "is", "the", "row", "alone"],
+        *["1", "1", "-", "layer", "2,", "row", "4", "of", "5,", "seed", "7", "(sharer):", "output"],
+    ]
+    assert "1         -" in next(line for line in lines if "pads read" in line)
+
+
+def test_properties_are_plain_data() -> None:
+    assert tally(bytes(4)).ok
+    made = engine._properties(tally(b"\0\0\x80\x3f"))
+    assert list(made) == list(PROPERTIES)
+    assert (made["alone"]["rows"], made["alone"]["differing"]) == (1, 1)
+    assert made["alone"]["first"].width == 5
+
+
+def times(mono_us: float, unfused_us: float) -> Bench:
+    one = WidthTimes(4, 11.5, 2_000_000)
+    one.us["mono"] = [mono_us * (1 + i / 100) for i in range(9)]
+    one.us["unfused"] = [unfused_us * (1 + i / 100) for i in range(9)]
+    one.us["reference"] = [1000.0] * 9
+    one.prepare_us, one.copy_gb_s = [5.0] * 9, [20.0] * 9
+    return Bench([1, 2], 512, [one])
+
+
+def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
+    made = engine_bench._figures(times(200, 250))["widths"][0]
+    # 2 MB at 20 GB/s are 100 us; the median of 200 … 216 us is 208.
+    assert made["floor_us"] == pytest.approx(100)
+    assert made["share_of_floor"] == pytest.approx(100 / 208)
+    assert made["gb_s"] == pytest.approx(2e6 / 208e-6 / 1e9)
+    assert made["unfused_over_mono"]["ratio"] == pytest.approx(1.25)
+    low, high = made["unfused_over_mono"]["interval"]
+    assert low <= 1.25 <= high
+    assert high - low < 0.01  # rounds are paired: their common rise is no spread
+
+
+def test_benchs_table_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    told = engine_bench._figures(times(200, 250))
+    engine_bench._show(told)
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.startswith("ROWS  EXPERTS")
+    assert row.split()[:4] == ["4", "11.5", "+", "shared"]
+    assert "1.250 [" in row
+
+
+def started(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    """Run infx with the builds of this session's folder; the first one may compile for minutes."""
+    return subprocess.run(
+        [*INFX, "engine", *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(INFX_MONO_CACHE=str(cache_folder())),
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+
+
+def run(*arguments: Any) -> dict[str, Any]:
+    done = started(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    found = as_json(done)
+    assert found["ok"]
+    data: dict[str, Any] = found["data"]
+    return data
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("arm", ["mono", "unfused"])
+def test_probe_passes_on_the_real_layers(arm: str) -> None:
+    data = run("probe", "--seeds", 2, "--widths", "1,3,16", "--arm", arm)
+    for name, found in data["properties"].items():
+        assert found["rows"], name
+        assert not found["differing"] + found["untold"], name
+
+
+@pytest.mark.slow
+def test_probe_of_plain_torch_ends_with_1() -> None:
+    done = started("probe", "--seeds", 1, "--widths", "4", "--arm", "reference")
+    assert done.returncode == 1
+    assert "layer 0, row" in done.stdout
+    assert "seed 1 of 1" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("method", ["none", "eagle3", "dspark"])
+def test_check_finds_the_layers_equal(method: str) -> None:
+    data = run("check", "--steps", 3, "--speculative-method", method)
+    assert data["steps"] == 3
+    rows = {"none": 48, "eagle3": 48, "dspark": 48}[method]
+    assert [layer["rows"] for layer in data["layers"]] == [rows] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_acceptance_is_the_same() -> None:
+    data = run("check", "--acceptance", "--steps", 5)
+    assert data["against"]["unfused"]["lengths"] == data["against"]["unfused"]["top1"] == 1
+    assert data["against"]["reference"]["verifies"] == data["verifies"] == 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_bench_writes_what_it_prints(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    data = run("bench", "--widths", "1,4", "--rounds", 3, "--context", 64, "--save", file)
+    assert json.loads(file.read_text()) == data
+    assert [one["width"] for one in data["widths"]] == [1, 4]
+    one, four = data["widths"]
+    assert one["union"] == 4
+    assert one["bytes"] < four["bytes"]
+    assert len(one["us"]["mono"]) == 3
+    assert all(us > 0 for us in four["least_us"].values())
