@@ -26,7 +26,8 @@ test: $(VENV)/.dev
 	bash .ci/packages
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/pytest -q -n auto -m "not slow and not proof"
-	$(BIN)/pytest -m "slow and not proof"
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not alone and not proof"
+	$(BIN)/pytest -m "alone and not proof"
 
 proof: $(VENV)/.dev
 	bash .ci/packages

@@ -216,6 +216,7 @@ def test_the_ramp_of_the_client_is_not_the_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_reads_records_faster_than_json(tmp_path: Path) -> None:
     line = shared("data/aiperf_exports/real_smollm2/concurrency_2") / "profile_export.jsonl"
     write_run(tmp_path, closed_loop(1, 2))

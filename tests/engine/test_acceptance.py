@@ -183,6 +183,7 @@ def test_draft_and_verify_compute_the_same_rows_at_every_length(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize(("method", "k"), [("eagle3", 3), ("dspark", 7)])
 def test_a_step_takes_the_same_time_at_every_length(method, k, monkeypatch):
     """Paired steps of two engines in turn: the median of the ratios stands above the noise.

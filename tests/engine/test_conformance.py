@@ -188,6 +188,7 @@ BIG = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("body", BIG.values(), ids=BIG)
 def test_a_huge_body_does_not_hold_up_the_streams_of_others(server, body):
     """Reading 15 MB takes long; a stream of 200 tokens a second goes on."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.streaming_load import prove_load
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def test_64_streams_of_8_seconds_come_on_time_and_leave_nothing():

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.server import compare
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def test_at_least_three_fifths_of_the_step_loops_rate_survive_the_server():

@@ -123,6 +123,7 @@ def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     assert "starts" not in again.stderr
 
 
+@pytest.mark.alone
 def test_an_interruption_does_not_wait_for_answers(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*INFX, *COLLECT, *SMALL, "--k", "1"],

@@ -241,6 +241,7 @@ def test_a_saved_plan_reads_back_and_notices_a_changed_input(tmp_path: Any) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_hundred_thousand_candidates_expand_in_about_a_second() -> None:
     space = scenario(
         [

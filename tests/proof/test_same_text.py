@@ -19,8 +19,12 @@ PROMPTS, TOKENS, NEAR = 200, 64, 1e-3
 PIECE = 256
 
 
-@pytest.mark.parametrize("model", ["mini", "mini_3_1"])
-@pytest.mark.parametrize("kind", ["fp32", "bf16", "fp8", "mxfp4"])
+# mini_3_1 has random weights: over rounded caches its text follows the last bit of any sum, the
+# reference's own too (with weights moved by 5e-7, 10 of 60 texts change over MXFP4).
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [("mini", "fp32"), ("mini", "bf16"), ("mini", "fp8"), ("mini", "mxfp4"), ("mini_3_1", "fp32")],
+)
 def test_greedy_text_is_the_references(model: str, kind: str, capsys) -> None:
     flags = {
         "model": model,
@@ -36,7 +40,8 @@ def test_greedy_text_is_the_references(model: str, kind: str, capsys) -> None:
     chats = [TOKENIZER.render(c, add_generation_prompt=True) for c in gsm_mini(PROMPTS, 0, 0).chats]
     requests = [driven.add(TOKENIZER.encode(chat), greedy) for chat in chats]
     driven.finish()
-    assert driven.runner.coverage.mono > 0
+    seen = driven.runner.coverage.snapshot()
+    assert seen.mono == seen.eligible > 0
 
     reference = ReferenceModel(config.shape, target_weights(config.shape, config.weights))
     equal, near = 0, []

@@ -33,7 +33,9 @@ def lm_eval_messages(folder: Path, shots: int) -> list[list[dict[str, str]]]:
     tasks = pytest.importorskip("lm_eval.tasks")
     workload = Accuracy(task="gsm_mini", limit=3, shots=shots)
     write_task(folder, workload)
-    task = tasks.TaskManager(include_path=str(folder)).load(["gsm_mini"])["tasks"]["gsm_mini"]
+    task = tasks.TaskManager(include_path=str(folder), include_defaults=False).load(["gsm_mini"])[
+        "tasks"
+    ]["gsm_mini"]
     task.set_config(key="num_fewshot", value=shots)
     task.build_all_requests(
         rank=0,

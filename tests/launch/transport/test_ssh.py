@@ -91,6 +91,7 @@ def test_a_login_shell_may_print(sshd: Sshd, there: SshTransport, tmp_path: Path
         (sshd.home / ".bashrc").unlink()
 
 
+@pytest.mark.alone
 def test_calls_share_one_connection(
     there: SshTransport, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_server_that_stops_under_a_script(there: SshTransport, sshd: Sshd) -> 
     begun.unlink()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("connected", [True, False])
 def test_a_paused_server_gives_no_answer(there: SshTransport, sshd: Sshd, connected: bool) -> None:
     if connected:
