@@ -109,11 +109,8 @@ def pair_runs(a: Sequence[Seen], b: Sequence[Seen]) -> Pairing:
     before, after = _by_asked(a), _by_asked(b)
     pairs = [pair for key in before for pair in _nearest(before[key], after.get(key, ()))]
     if not pairs:
-        raise UsageError(
-            "nothing-to-compare",
-            f"no point of {_run(a)} is asked what a point of {_run(b)} is",
-            hint="compare runs of one model, workload and concurrency",
-        )
+        text = f"no point of {_run(a)} is asked what a point of {_run(b)} is"
+        raise UsageError("nothing-to-compare", text, hint=_nearest_asked(a, b))
     taken = {id(side) for pair in pairs for side in (pair.a, pair.b)}
     left_out = [
         LeftOut(run_id=one.run_id, label=one.point.label, why=f"{_run(other)} has none to match")
@@ -128,12 +125,10 @@ def _check_varies(seen: Sequence[Seen], axis: str) -> None:
     varying = [name for name in SERVER_AXES if _varies(seen, name)]
     if axis in varying:
         return
-    told = ", ".join(map(kebab, varying)) or "none"
-    raise UsageError(
-        "axis-constant",
-        f"{kebab(axis)} does not vary among the servers of {_run(seen)}",
-        hint=f"axes that do: {told}",
-    )
+    told = ", ".join(map(kebab, varying))
+    hint = f"axes that do: {told}" if told else "no axis does: compare two runs, A and B"
+    text = f"{kebab(axis)} does not vary among the servers of {_run(seen)}"
+    raise UsageError("axis-constant", text, hint=hint)
 
 
 def _varies(seen: Sequence[Seen], axis: str) -> bool:
@@ -185,11 +180,28 @@ def _differences(a: Seen, b: Seen) -> tuple[Difference, ...]:
 
 
 def _asked(seen: Seen) -> str:
-    point = seen.point
-    asked = {f.name: getattr(point.workload, f.name) for f in fields(point.workload)}
-    for limit in ("bars", "error_share", "source"):
+    return content_id(_asked_parts(seen.point))
+
+
+def _asked_parts(point: Point) -> dict[str, object]:
+    """Return what a point is asked, by the names of the matrix."""
+    asked = {kebab(f.name): getattr(point.workload, f.name) for f in fields(point.workload)}
+    for limit in ("bars", "error-share", "source"):
         asked.pop(limit, None)
-    return content_id([point.mode, point.arm.model.name, point.conc, point.queueing, asked])
+    parts = {"mode": point.mode, "model": point.arm.model.name, "conc": point.conc}
+    return {**parts, "queueing": point.queueing, **asked}
+
+
+def _nearest_asked(a: Sequence[Seen], b: Sequence[Seen]) -> str:
+    """Return in what the two points differ that are asked the nearest to the same."""
+    apart = []
+    for one, other in product(a, b):
+        before, after = _asked_parts(one.point), _asked_parts(other.point)
+        found = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        told = [f"{name} {_text(before.get(name))} → {_text(after.get(name))}" for name in found]
+        apart.append(told)
+    nearest = ", ".join(sorted(apart, key=len)[0]) if apart else "everything: one has no points"
+    return f"all that is asked must be the same; the nearest two differ in {nearest}"
 
 
 def _by_asked(seen: Iterable[Seen]) -> dict[str, list[Seen]]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from infx.domain.errors import InfxError
 
-__all__ = ["INTERRUPTED", "run"]
+__all__ = ["INTERRUPTED", "interrupted", "run"]
 
 INTERRUPTED = 130
+_RESUMED = ("sweep", "resume", "eval")
 INTERNAL = 70
 """EX_SOFTWARE of sysexits.h: a fault of infx itself, told apart from every planned exit code."""
 
@@ -55,7 +56,7 @@ def _run(command: Callable[[], Any], as_json: bool) -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _told(_interrupted(), as_json)
+        return _told(interrupted(), as_json)
     except SystemExit as exit_:
         if isinstance(exit_.__context__, BrokenPipeError):
             # typer exits with 1 here, which would read as findings
@@ -130,10 +131,12 @@ def _with_sources(findings: Any) -> str:
     return format_findings(findings, Project.find(Path.cwd()).source_line)
 
 
-def _interrupted() -> InfxError:
+def interrupted(command: str = "") -> InfxError:
+    """Return the error of a Ctrl-C in ``command``; what leaves a run behind names the way on."""
     from infx.domain.errors import UsageError
 
-    error = UsageError("interrupted", "stopped", hint="infx resume continues a sweep")
+    hint = "infx resume continues the run" if command in _RESUMED else ""
+    error = UsageError("interrupted", f"infx {command}".rstrip() + " was stopped", hint=hint)
     error.exit_code = INTERRUPTED
     return error
 

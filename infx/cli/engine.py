@@ -33,7 +33,7 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="What mono promises, shown: rows that stand alone, equal layers, and their speed.",
+        help="Show what mono promises: independent rows, equal layers, speed.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )

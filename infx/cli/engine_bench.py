@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "bench"]
 
 HELP = "Time a layer: mono, unfused, and plain torch."
-HEADERS = (
-    "ROWS", "EXPERTS", "MONO US", "UNFUSED US", "UNFUSED/MONO", "TORCH US", "TORCH/MONO",
-    "GB/S", "COPY GB/S", "FLOOR US", "OF FLOOR", "PREPARE US",
-)  # fmt: skip
+TIMES = ("ROWS", "MONO US", "UNFUSED US", "UNFUSED/MONO", "TORCH US", "TORCH/MONO")
+BYTES = ("ROWS", "EXPERTS", "GB/S", "COPY GB/S", "FLOOR US", "OF FLOOR", "PREPARE US")
 
 
 def bench(
@@ -60,6 +59,8 @@ def bench(
     config, numbers = configured(device, model, weights, kv_cache, index_cache), read_widths(widths)
     if context >= config.context:
         raise bad(f"--context {context}: expected below {config.context}, what {model} holds")
+    if save:
+        _check_writable(save)
     from infx.engine.mono.probe.timing import bench, machine_facts
 
     made = bench(config, numbers, context, rounds, lambda done: progress("round", done, rounds))
@@ -71,7 +72,7 @@ def bench(
         return 0
     _show(told)
     for line in _notes(told):
-        say(line)
+        say(textwrap.fill(line, 100, subsequent_indent="  "))
     return 0
 
 
@@ -124,20 +125,28 @@ def _median(values: list[float]) -> float:
 def _show(told: dict[str, Any]) -> None:
     from infx.cli.output import table
 
-    table(HEADERS, [_row(one) for one in told["widths"]])
+    table(TIMES, [_times(one) for one in told["widths"]])
+    print()
+    table(BYTES, [_bytes(one) for one in told["widths"]])
 
 
-def _row(one: dict[str, Any]) -> tuple[object, ...]:
+def _times(one: dict[str, Any]) -> tuple[object, ...]:
     median, least, gain = one["median_us"], one["least_us"], one["unfused_over_mono"]
     low, high = gain["interval"] or (float("nan"), float("nan"))
     return (
         one["width"],
-        f"{one['union']:.1f} + shared",
         f"{median['mono']:.1f} ({least['mono']:.1f})",
         f"{median['unfused']:.1f} ({least['unfused']:.1f})",
         f"{gain['ratio']:.3f} [{low:.3f}, {high:.3f}]",
         f"{median['reference']:.0f} ({least['reference']:.0f})",
         f"{one['reference_over_mono']['ratio']:.1f}",
+    )
+
+
+def _bytes(one: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        one["width"],
+        f"{one['union']:.1f} + shared",
         f"{one['gb_s']:.1f}",
         f"{one['copy_gb_s']:.1f}",
         f"{one['floor_us']:.1f}",
@@ -157,6 +166,14 @@ def _notes(told: dict[str, Any]) -> list[str]:
         " same run, bytes read and written; reads alone may be faster",
         "the gain of mono is unfused/mono; torch is the reference's own operators, no baseline",
     ]
+
+
+def _check_writable(path: Path) -> None:
+    """Raise UsageError before anything is timed, rather than an error that loses the times."""
+    try:
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise bad(f"--save {path}: expected a file to write ({error.strerror})") from error
 
 
 def _save(path: Path, told: dict[str, Any]) -> None:

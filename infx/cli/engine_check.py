@@ -16,6 +16,7 @@ from infx.cli.engine_options import (
     bad,
     configured,
     facts,
+    progress,
 )
 from infx.cli.options import Json
 
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from infx.engine.config import EngineConfig
     from infx.engine.mono.probe.acceptance import AcceptanceCheck
     from infx.engine.mono.probe.mono_check import MonoCheck
+    from infx.engine.mono.probe.serving import Decode
 
 __all__ = ["HELP", "check"]
 
-HELP = "Compare mono with the unfused layers, on the steps of a model that is served."
+HELP = "Compare mono with the unfused layers on served steps, bit by bit."
 # Drafts a step of each method: what the shipped drafts were trained for.
 DRAFTS = {"none": 0, "eagle3": 3, "dspark": 7}
 # Tokens of each request; one comes after another for as many steps as are asked.
@@ -75,7 +77,7 @@ def check(
 
 
 def _layers(config: EngineConfig, steps: int, told: dict[str, Any], as_json: bool) -> int:
-    from infx.cli.output import emit, table
+    from infx.cli.output import emit, say, table
     from infx.engine.mono.probe.mono_check import MonoCheck
 
     found = MonoCheck(config, steps)
@@ -95,6 +97,7 @@ def _layers(config: EngineConfig, steps: int, told: dict[str, Any], as_json: boo
         for number, layer in enumerate(found.layers)
     ]
     table(("LAYER", "ROWS", "DIFFER", "MOST APART", "FROM TORCH", "FIRST DIFFERENCE"), rows)
+    say("MOST APART: the largest |mono - unfused| of an output; FROM TORCH: |mono - plain torch|")
     return 0 if found.ok else 1
 
 
@@ -145,4 +148,10 @@ def _serve(config: EngineConfig, found: MonoCheck | AcceptanceCheck, steps: int)
 
     # Twice what the steps can take, since steps with a prompt in them are not looked at.
     most = 2 * (1 + steps * config.rows_per_request // OUTPUT_TOKENS)
-    serve(config, prompts(config.max_num_seqs * most), OUTPUT_TOKENS, found)
+
+    def watched(decode: Decode) -> bool:
+        more = found(decode)
+        progress("step", found.seen, steps)
+        return more
+
+    serve(config, prompts(config.max_num_seqs * most), OUTPUT_TOKENS, watched)

@@ -97,10 +97,10 @@ def read_widths(text: str) -> list[int]:
 
 
 def progress(what: str, done: int, of: int, more: str = "") -> None:
-    """Say on stderr how far a run is, ten times in all."""
+    """Say on stderr how far a run is: once it has begun, and ten times in all."""
     from infx.cli.output import say
 
-    if done == of or done % max(1, of // TOLD) == 0:
+    if done in (1, of) or done % max(1, of // TOLD) == 0:
         say(f"{what} {done} of {of}{more}")
 
 

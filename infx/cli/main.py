@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from infx.cli import (
     cancel,
@@ -30,8 +31,21 @@ from infx.cli import (
 
 __all__ = ["app", "main"]
 
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        # typer would end an interrupted command with its code and no word
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            from infx.cli.boundary import interrupted
+
+            raise interrupted(ctx.invoked_subcommand or "") from error
+
+
 app = typer.Typer(
     name="infx",
+    cls=_Commands,
     help="Which server configuration gives which point of the throughput-interactivity frontier.",
     epilog=(
         "Exit codes: 0 ok, 1 findings, 2 usage or configuration, 3 infrastructure (retry), "

@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     app.command(
         "serve",
-        help="Serve a model with infx's engine; arguments go to it (infx serve --help).",
+        help="Serve a model over the OpenAI API with infx's own engine.",
         context_settings=settings,
         add_help_option=False,
     )(_serve)

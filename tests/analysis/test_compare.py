@@ -190,6 +190,12 @@ def test_an_axis_that_does_not_vary_names_those_that_do() -> None:
     assert caught.value.hint == "axes that do: mono, max-num-seqs, capture-sizes"
 
 
+def test_where_no_axis_varies_two_runs_are_advised() -> None:
+    with pytest.raises(UsageError) as caught:
+        pair_axis(both(1)[:1], "mono")
+    assert caught.value.hint == "no axis does: compare two runs, A and B"
+
+
 def test_an_axis_that_takes_another_along_says_which() -> None:
     with pytest.raises(UsageError) as caught:
         pair_axis([seen(point(MINI, c, 2 * c)) for c in (1, 2)], "max_num_seqs")
@@ -256,6 +262,19 @@ def test_runs_of_other_workloads_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
         pair_runs([seen(point(MINI, 1, 2))], [seen(point(LLAMA, 1, 2), run="r2")])
     assert caught.value.code == "nothing-to-compare"
+    assert "the nearest two differ in model " in caught.value.hint
+
+
+def test_runs_that_are_asked_almost_the_same_say_what_is_not() -> None:
+    of = point(MINI, 1, 2)
+    fewer = replace(of, workload=replace(of.workload, requests=3))
+    with pytest.raises(UsageError) as caught:
+        pair_runs(
+            [seen(point(MINI, 4, 8)), seen(of)],
+            [seen(replace(fewer, conc=2)), seen(fewer, run="r2")],
+        )
+    asked = of.workload.requests
+    assert caught.value.hint.endswith(f"the nearest two differ in requests {asked} → 3")
 
 
 # Together

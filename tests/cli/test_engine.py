@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from infx.cli import engine, engine_bench
-from infx.cli.engine_options import read_widths
+from infx.cli.engine_options import progress, read_widths
 from infx.engine.mono.cpu.compiled import cache_folder
 from infx.engine.mono.probe.rows import Left
 from infx.engine.mono.probe.tally import PROPERTIES, Pair, Tally
@@ -103,10 +103,29 @@ def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
 def test_benchs_table_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     told = engine_bench._figures(times(200, 250))
     engine_bench._show(told)
-    header, row = capsys.readouterr().out.splitlines()
-    assert header.startswith("ROWS  EXPERTS")
-    assert row.split()[:4] == ["4", "11.5", "+", "shared"]
-    assert "1.250 [" in row
+    lines = capsys.readouterr().out.splitlines()
+    times_header, times_row, _, bytes_header, bytes_row = lines
+    assert times_header.startswith("ROWS  MONO US")
+    assert "1.250 [" in times_row
+    assert bytes_header.startswith("ROWS  EXPERTS")
+    assert bytes_row.split()[:4] == ["4", "11.5", "+", "shared"]
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_timed(tmp_path: Path) -> None:
+    done = here("engine", "bench", "--save", tmp_path / "none" / "bench.json")
+    assert done.returncode == 2
+    assert "bad-option: --save" in done.stderr
+    assert "No such file or directory" in done.stderr
+    assert "round" not in done.stderr
+
+
+def test_progress_is_told_from_the_first_on(capsys: pytest.CaptureFixture[str]) -> None:
+    for done in range(1, 101):
+        progress("step", done, 100)
+    told = capsys.readouterr().err.splitlines()
+    assert told[:2] == ["step 1 of 100", "step 10 of 100"]
+    assert len(told) == 11
 
 
 def started(*arguments: Any) -> subprocess.CompletedProcess[str]:

@@ -178,3 +178,18 @@ def test_a_reader_that_leaves_is_no_error(arguments: list[str]):
         said = child.stderr.read().decode()
         child.stdout = None
     assert (said, child.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize(("command", "hint"), [("status", ""), ("resume", "infx resume continues")])
+def test_an_interrupted_command_says_so(command, hint, tmp_path, monkeypatch):
+    def interrupt(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("infx.cli.options.existing_store", interrupt)
+    done = here(command, "--results", tmp_path)
+    assert (done.returncode, done.stdout) == (130, "")
+    first, *rest = done.stderr.splitlines()
+    assert first == f"infx: interrupted: infx {command} was stopped"
+    assert [line.strip()[: len(hint)] for line in rest] == ([hint] if hint else [])
+    told = as_json(here(command, "--results", tmp_path, "--json"))
+    assert told["diagnostics"][0]["code"] == "interrupted"

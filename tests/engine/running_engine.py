@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# On a machine that has compiled no layers yet, and does other things beside.
+COMPILED_LIMIT_S = 300.0
 LINE = re.compile(r"listening on (http://\S+),")
 
 
@@ -76,7 +78,7 @@ def start(*flags: str, program: Sequence[str] = ()) -> Running:
     assert found, log[0] + process.stderr.read()
     threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True).start()
     server = Running(process, found[1], log)
-    server.until(lambda: _ready(server))
+    server.until(lambda: _ready(server), COMPILED_LIMIT_S)
     return server
 
 

@@ -70,7 +70,7 @@ def test_logits_are_those_of_one_rank_and_sums_are_in_rank_order_to_the_bit(rank
     with contextlib.closing(load_target(config)) as target, torch.inference_mode():
         pids = target.pids
         assert (pids[0], len(set(pids))) == (os.getpid(), ranks)
-        streams = [target.forward(batch)[0] for batch in batches]
+        streams = [target.forward(batch, prefill=True)[0] for batch in batches]
         logits = target.head(torch.cat(streams))
     assert gone(pids[1:], limit_s=0)
     in_order = threaded_streams(config, batches, range(ranks))[0]

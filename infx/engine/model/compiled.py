@@ -14,11 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from infx.domain.errors import EngineError
 from infx.engine.batch import Batch
 from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.deployment import deployment
 from infx.engine.mono.cpu.back_end import CpuBackEnd, packed_layers
+from infx.engine.mono.cpu.compiled import cache_folder
 from infx.engine.mono.cpu.head import head
 from infx.engine.mono.library import Mono, Refusal, StepRows
 from infx.engine.mono.shape import MOST_ROWS
@@ -108,13 +110,25 @@ def load_compiled(config: EngineConfig, cache: KvCache) -> CompiledModel:
         routers = {k: v.bfloat16().float() for k, v in weights.items() if k.endswith(".router")}
         weights |= routers
     back_end = CpuBackEnd(shape, packed_layers(shape, weights), cache)
-    back_end.build(MOST_ROWS)
+    _build(back_end)
     mono = None
     if config.mono == "on":
         mono = Mono.bind(deployment(config), back_end.kinds, back_end, widths=(MOST_ROWS,))
         refusal = mono.build(MOST_ROWS) if isinstance(mono, Mono) else mono
         mono = refusal or mono
     return CompiledModel(shape, weights, back_end, config.taps, mono)
+
+
+def _build(back_end: CpuBackEnd) -> None:
+    """Compile the layers. Raises EngineError (``mono-build-failed``), whatever went wrong."""
+    try:
+        back_end.build(MOST_ROWS)
+    except Exception as error:  # a compiler's and a file system's errors are of many kinds
+        raise EngineError(
+            "mono-build-failed",
+            f"the layers could not be compiled and kept in {cache_folder()}: {error!r}; name a"
+            " folder that can be written with INFX_MONO_CACHE, or serve with --layers reference",
+        ) from error
 
 
 def step_rows(batch: Batch, *, prefill: bool) -> StepRows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from infx.engine.mono.refusal import Refusal
 from infx.engine.mono.shape import MOST_ROWS
@@ -35,6 +36,10 @@ class Snapshot:
     def coverage(self) -> float | None:
         """Share of the eligible steps that mono served; None when there were none."""
         return self.mono / self.eligible if self.eligible else None
+
+    def told(self) -> dict[str, Any]:
+        """Return the counts and both shares by name, for a page of the server."""
+        return asdict(self) | {"coverage": self.coverage, "share": self.share}
 
     @property
     def share(self) -> float | None:

@@ -123,7 +123,7 @@ class Handlers:
     async def _server_info(self, _: web.Request) -> web.Response:
         # The first time it hashes the checkpoint's files.
         engine = self._engine
-        told = (engine.pids, engine.layers, engine.refusal)
+        told = (engine.pids, engine.layers, engine.refusal, engine.metrics.mono.snapshot())
         return _json(await asyncio.to_thread(self._info.server, *told))
 
     async def _generate(

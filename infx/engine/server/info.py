@@ -10,6 +10,7 @@ from typing import Any
 
 from infx import __version__
 from infx.engine.config import EngineConfig
+from infx.engine.mono.coverage import Snapshot
 from infx.engine.mono.refusal import Refusal
 from infx.engine.shapes import NULL
 from infx.engine.tokenizer import hub_config
@@ -25,12 +26,17 @@ class Info:
         self._config, self._started_s = config, int(time.time())
 
     def server(
-        self, pids: Sequence[int] = (), layers: str = "", refusal: Refusal | None = None
+        self,
+        pids: Sequence[int] = (),
+        layers: str = "",
+        refusal: Refusal | None = None,
+        seen: Snapshot | None = None,
     ) -> dict[str, Any]:
         """Return who answers, and the configuration in the names of `infx.domain.axes`.
 
         ``pids`` are the processes of the tensor-parallel ranks, rank by rank, once there are any;
-        ``layers`` and ``refusal`` what the engine says of them. Refused mono is off.
+        ``layers`` and ``refusal`` what the engine says of them, ``seen`` what mono served. Refused
+        mono is off.
         """
         computing: dict[str, Any] = {"layers": layers or self._config.layers}
         if refusal:
@@ -43,6 +49,7 @@ class Info:
             "rank_pids": list(pids),
             "nonce": self._config.nonce,
             "served_model_name": self._config.served_model_name,
+            "mono": seen.told() if seen and self._config.mono == "on" else None,
             "config": _resolved(self._config) | {"weights_identity": self._weights} | computing,
         }
 

@@ -24,7 +24,8 @@ from numba.extending import intrinsic
 from infx.engine.mono.cpu.pointers import ahead
 from infx.engine.mono.sums import Sum
 
-__all__ = ["adding_of", "bits", "dot_of", "dots_of", "inner", "number", "panel_of",
+__all__ = ["adding_of", "bits", "dot_of", "dots_of", "inner", "number",
+    "owned_by", "panel_of",
            "power_of_two", "product_of"]  # fmt: skip
 
 # AVX2 has 16 registers of 8 floats: 12 hold sums, the rest weights and a row's number.
@@ -33,8 +34,28 @@ ACCUMULATORS = 12
 MOST_AT_ONCE = 4
 L1_WEIGHTS = 4608  # floats: 18 KiB of a panel stay in L1 for all rows
 
-# Called by compiled code only: the two wrappers for other callers took half of the compile time.
-inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_owner = ""
+
+
+def owned_by(build: str) -> None:
+    """Let all functions that are made from now on carry ``build`` in their names.
+
+    Compiled code is linked by name, and numba tells closures of one name apart by a count that each
+    process begins anew: builds that two processes compiled, loaded into a third, ran each other's
+    functions.
+    """
+    global _owner
+    _owner = build
+
+
+def inner(function: Any) -> Any:
+    """Return ``function`` for compiled code to call, named for the build that it is made for.
+
+    No wrappers: those for other callers took half of the compile time.
+    """
+    function.__qualname__ = f"{_owner}.{function.__qualname__}"
+    return njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
 
 _FLOAT, _INT, _WORD = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 
