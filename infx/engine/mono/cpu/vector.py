@@ -17,45 +17,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.typing import Signature
 from numba.extending import intrinsic
 
+from infx.engine.mono.cpu.inner import inner, owner
 from infx.engine.mono.cpu.pointers import ahead
 from infx.engine.mono.sums import Sum
 
-__all__ = ["adding_of", "bits", "dot_of", "dots_of", "inner", "number",
-    "owned_by", "panel_of",
-           "power_of_two", "product_of"]  # fmt: skip
+__all__ = [
+    "adding_of", "bits", "dot_of", "dots_of", "number", "panel_of", "power_of_two", "product_of",
+]  # fmt: skip
 
 # AVX2 has 16 registers of 8 floats: 12 hold sums, the rest weights and a row's number.
 WIDEST = 8
 ACCUMULATORS = 12
 MOST_AT_ONCE = 4
 L1_WEIGHTS = 4608  # floats: 18 KiB of a panel stay in L1 for all rows
-
-_owner = ""
-
-
-def owned_by(build: str) -> None:
-    """Let all functions that are made from now on carry ``build`` in their names.
-
-    Compiled code is linked by name, and numba tells closures of one name apart by a count that each
-    process begins anew: builds that two processes compiled, loaded into a third, ran each other's
-    functions.
-    """
-    global _owner
-    _owner = build
-
-
-def inner(function: Any) -> Any:
-    """Return ``function`` for compiled code to call, named for the build that it is made for.
-
-    No wrappers: those for other callers took half of the compile time.
-    """
-    function.__qualname__ = f"{_owner}.{function.__qualname__}"
-    return njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
 
 _FLOAT, _INT, _WORD = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 
@@ -180,7 +158,7 @@ def product_of(total: Sum, outputs: int) -> Callable[..., None]:
     """
     _check(total)
     extent, panel = total.extent, panel_of(outputs)
-    some = _product(panel, _divisor(outputs // panel, ACCUMULATORS * WIDEST // panel))
+    some = _product(owner(), panel, _divisor(outputs // panel, ACCUMULATORS * WIDEST // panel))
 
     @inner
     def product(x, starts, rows, w, out, outs):
@@ -190,8 +168,8 @@ def product_of(total: Sum, outputs: int) -> Callable[..., None]:
 
 
 @functools.cache
-def _product(panel: int, side_by_side: int) -> Any:
-    """Return the product for all sizes that have such panels: compiled once for all matrices."""
+def _product(build: str, panel: int, side_by_side: int) -> Any:
+    """Return the product for all sizes that have such panels: compiled once a build."""
     width, vectors = _widths(panel)
     one = _accumulate_of(1, side_by_side, vectors, width, panel)
     two, three, four = (_accumulate_of(rows, 1, vectors, width, panel) for rows in (2, 3, 4))
@@ -293,11 +271,11 @@ def dots_of(total: Sum) -> Any:
     as `dot_of`.
     """
     _check_dot(total)
-    return _dots(total.lanes, total.extent)
+    return _dots(owner(), total.lanes, total.extent)
 
 
 @functools.cache
-def _dots(lanes: int, extent: int) -> Any:
+def _dots(build: str, lanes: int, extent: int) -> Any:
     def generate(context: Any, builder: Any, signature: Signature, args: Sequence[Any]) -> Any:
         a, b, out = args
         held = [
