@@ -46,6 +46,10 @@ ENGINE_CODES: dict[str, tuple[str, str]] = {
     "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),
     "draining": ("the engine is shutting down", "use another server"),
     "too-little-memory": ("weights and cache do not fit", "lower num-blocks"),
+    "builds-unwritable": (
+        "the folder that keeps compiled layers cannot be written",
+        "name another in INFX_MONO_CACHE",
+    ),
 }
 
 _ROWS = "correct what the host hands over for each step"

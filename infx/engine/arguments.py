@@ -18,8 +18,8 @@ __all__ = ["Address", "parse"]
 SHAPES = f"{', '.join(MODELS)}, auto (that of the checkpoint's folder), or null"
 CACHES = f"auto (fp32), {', '.join(KINDS)}"
 EXIT_CODES = (
-    "Exit codes: 0 drained, 2 refused (a code and a sentence on stderr), 3 the address is taken,"
-    " 4 a step or a rank failed."
+    "Exit codes: 0 drained, 2 refused (a code and a sentence on stderr), 3 the address is taken, or"
+    " compiled layers cannot be kept, 4 a step or a rank failed."
 )
 
 

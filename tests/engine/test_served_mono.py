@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from infx.domain.errors import EngineError
+from infx.domain.errors import InfraError
 from infx.engine.arguments import parse
 from infx.engine.mono.coverage import Coverage
 from infx.engine.mono.refusal import Refusal
@@ -121,6 +121,6 @@ def test_what_the_page_tells_of_mono():
 def test_a_cache_folder_that_is_none_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("INFX_MONO_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EngineError, match=r"INFX_MONO_CACHE.*--layers reference") as caught:
+    with pytest.raises(InfraError, match=r"INFX_MONO_CACHE.*--layers reference") as caught:
         Runner(parse(["--max-model-len", "64"])[0], 260)
-    assert caught.value.code == "mono-build-failed"
+    assert caught.value.code == "builds-unwritable"

@@ -20,7 +20,6 @@ from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.deployment import deployment
 from infx.engine.mono.cpu.back_end import CpuBackEnd, packed_layers
-from infx.engine.mono.cpu.compiled import cache_folder
 from infx.engine.mono.cpu.head import head
 from infx.engine.mono.library import Mono, Refusal, StepRows
 from infx.engine.mono.shape import MOST_ROWS
@@ -102,7 +101,8 @@ class CompiledModel:
 def load_compiled(config: EngineConfig, cache: KvCache) -> CompiledModel:
     """Return the target that ``config`` asks for, over ``cache``; compiles what is not on disk.
 
-    Weights are packed once, here; what they were made of is let go.
+    Weights are packed once, here; what they were made of is let go. Raises InfraError
+    (``builds-unwritable``), EngineError with the code of what the back end refuses.
     """
     shape = config.shape
     weights = target_weights(shape, config.weights, config.expert_dtype)
@@ -110,25 +110,14 @@ def load_compiled(config: EngineConfig, cache: KvCache) -> CompiledModel:
         routers = {k: v.bfloat16().float() for k, v in weights.items() if k.endswith(".router")}
         weights |= routers
     back_end = CpuBackEnd(shape, packed_layers(shape, weights), cache)
-    _build(back_end)
-    mono = None
+    if refusal := back_end.build(MOST_ROWS):
+        raise EngineError(refusal.code, refusal.sentence)
+    mono: Mono | Refusal | None = None
     if config.mono == "on":
         mono = Mono.bind(deployment(config), back_end.kinds, back_end, widths=(MOST_ROWS,))
-        refusal = mono.build(MOST_ROWS) if isinstance(mono, Mono) else mono
-        mono = refusal or mono
+    if isinstance(mono, Mono):
+        mono = mono.build(MOST_ROWS) or mono
     return CompiledModel(shape, weights, back_end, config.taps, mono)
-
-
-def _build(back_end: CpuBackEnd) -> None:
-    """Compile the layers. Raises EngineError (``mono-build-failed``), whatever went wrong."""
-    try:
-        back_end.build(MOST_ROWS)
-    except Exception as error:  # a compiler's and a file system's errors are of many kinds
-        raise EngineError(
-            "mono-build-failed",
-            f"the layers could not be compiled and kept in {cache_folder()}: {error!r}; name a"
-            " folder that can be written with INFX_MONO_CACHE, or serve with --layers reference",
-        ) from error
 
 
 def step_rows(batch: Batch, *, prefill: bool) -> StepRows:

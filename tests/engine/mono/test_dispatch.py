@@ -205,6 +205,7 @@ STEP: dict[str, list[Callable[[Mono], StepRows]]] = {
         step(slots=np.zeros(6, dtype=np.int64)[::-2]),
         step(pages=TABLE[:3, :2]),
         step(pages=TABLE[::2, :]),
+        step(positions=np.zeros(4, dtype=np.int64)[::2]),
         step(pages=np.asfortranarray(TABLE)),
         step(batch_ids=np.zeros(6, dtype=np.int32)[::2]),
     ],

@@ -13,7 +13,7 @@ from infx.engine.mono.check import check
 from infx.engine.mono.shape import KINDS, MOST_ROWS, Caches, Kind, Machine
 from infx.engine.mono.table import Table
 from infx.engine.mono.task import Hooks
-from tests.engine.mono.tiny_layers import Row, World, pad, with_stage, with_sum
+from tests.engine.mono.tiny_layers import TINY, Row, World, pad, with_stage, with_sum
 
 SOME_WIDTHS = (2, 5, 16)
 
@@ -34,7 +34,10 @@ def company(world: World, probe: Row, count: int, draw: random.Random) -> list[R
 
 
 def probes_hold(kind: Kind, width: int, seed: int, caches: Caches | None = None) -> None:
-    world, draw = World(kind, caches=caches or Caches()), random.Random(seed)
+    caches = caches or Caches()
+    # MXFP4 has groups of 32.
+    shape = replace(TINY, head_dim=32) if "mxfp4" in (caches.kv, caches.index) else TINY
+    world, draw = World(kind, caches=caches, shape=shape), random.Random(seed)
     probe = world.row(0)
     alone = world.run([probe]).bits(0)
     for place in {0, width // 2, width - 1}:
@@ -57,9 +60,10 @@ def test_a_row_among_others_is_the_row_alone_at_every_width(kind: Kind, width: i
         probes_hold(kind, width, seed)
 
 
-@pytest.mark.parametrize("kv", ["bf16", "fp8"])
-def test_small_caches_keep_it_too(kv: str) -> None:
-    probes_hold("sparse", 6, seed=1, caches=Caches(kv, kv))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kept", ["bf16", "fp8", pytest.param("mxfp4", marks=pytest.mark.slow)])
+def test_small_caches_keep_it_too(kind: Kind, kept: str) -> None:
+    probes_hold(kind, 6, seed=1, caches=Caches(kept, kept))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -142,6 +142,22 @@ def test_after_a_refused_step_the_step_before_cannot_run_again() -> None:
         mono.forward_layer(0, np.zeros((3, 4)), np.zeros((3, 4)))
 
 
+def test_after_a_back_end_that_fails_the_step_before_cannot_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mono = bound()
+    assert mono.prepare_step(rows(3)) is None
+
+    def fails(*given: Any) -> None:
+        raise TypeError("expected other arrays")
+
+    monkeypatch.setattr(Recording, "prepare", fails)
+    with pytest.raises(TypeError):
+        mono.prepare_step(rows(3))
+    with pytest.raises(RuntimeError, match="expected a step that prepare_step took"):
+        mono.forward_layer(0, np.zeros((3, 4)), np.zeros((3, 4)))
+
+
 def test_closing_lets_go_once_and_for_all() -> None:
     mono = bound()
     assert mono.prepare_step(rows(3)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +51,8 @@ class CpuBackEnd:
     """A `BackEnd` over ``layers`` (`packed_layers`) and ``cache``, both borrowed and never copied.
 
     Runs unfused layers as well. Streams are float32 [n, hidden], C-contiguous, n the prepared rows;
-    ``stream_out`` may be ``stream_in``. Raises ValueError for a model that mono does not do.
+    ``stream_out`` may be ``stream_in``. One thread at a time: all layers share scratch. Raises
+    ValueError for a model that mono does not do.
     """
 
     def __init__(
@@ -61,23 +63,29 @@ class CpuBackEnd:
         folder: Path | None = None,
     ) -> None:
         self.shape, self.kinds = layer_shape(model), kinds_of(model)
-        self._weights, self._cache, self._folder = list(layers), cache, folder
+        self._weights, self._folder = list(layers), folder
         self._caches = Caches(cache.kinds.kv, cache.kinds.index)
+        self._block, self._slots = cache.block, cache.slots
+        self._parts = [_parts(cache, number) for number in range(len(self.kinds))]
         self._turns = rotary(self.shape)
         self._rows: dict[int, Rows] = {}
         self._calls: dict[int, list[LayerCall]] = {}
         self._builds: dict[int, list[Build]] = {}
-        self._width, self._count = 0, 0
+        self._width = 0
 
     def refuse(self) -> Refusal | None:
         """Return what is wrong with the borrowed weights or cache, or None."""
         return next(self._faults(), None)
 
     def build(self, width: int) -> Refusal | None:
-        """Compile each kind of layer for ``width`` rows, or take it from disk.
+        """Compile each kind of layer for ``width`` rows, or take it from disk, unless it is here.
 
-        A compiler's error is the caller's (`Mono` makes it mono-build-failed).
+        Refuses what `refuse` does: kernels know no bounds. Raises InfraError (builds-unwritable).
         """
+        if width in self._builds:
+            return None
+        if refusal := self.refuse():
+            return refusal
         builds = {
             kind: load(cpu_key(self.shape, kind, width, self._caches), self._folder)
             for kind in sorted(set(self.kinds))
@@ -92,7 +100,7 @@ class CpuBackEnd:
         Raises ValueError, having changed nothing, for a row outside the cache or the build.
         """
         self._rows[width].take(step.batch_ids, step.positions, step.slots, step.pages)  # type: ignore[arg-type]
-        self._width, self._count = width, step.rows
+        self._width = width
 
     def run(self, layer: int, stream_in: Floats, stream_out: Floats) -> None:
         """Write what ``layer`` makes of the prepared rows' stream, as one call; fill the cache."""
@@ -108,25 +116,28 @@ class CpuBackEnd:
 
     def routing(self, layer: int) -> npt.NDArray[np.int64]:
         """Return the expert ids [n, topk] that the step's rows chose in ``layer``; -1: a pad's."""
-        routing = self._calls[self._width][layer].routing
-        return routing[: self._count, 0].astype(np.int64)
+        rows, routing = self._rows[self._width].count, self._calls[self._width][layer].routing
+        return routing[:rows, 0].astype(np.int64)
+
+    def fill_scratch(self, byte: int) -> None:
+        """Fill with ``byte`` all memory that stages leave to each other."""
+        for call in itertools.chain(*self._calls.values()):
+            call.fill_scratch(byte)
 
     def close(self) -> None:
         """Let go of weights and cache."""
-        for held in (self._calls, self._builds, self._rows, self._weights):
+        for held in (self._calls, self._builds, self._rows, self._weights, self._parts):
             held.clear()
-        del self._cache
 
     def _attach(self, width: int, builds: Mapping[Kind, Build]) -> None:
         """Set up the calls of all layers at ``width``: one scratch a kind, one step for all."""
-        slots = self._cache.slots
-        rows = Rows(next(iter(builds.values())).table, self._turns, slots)
+        rows = Rows(next(iter(builds.values())).table, self._turns, self._slots)
         memories = {kind: Memory(build.table) for kind, build in builds.items()}
         self._rows[width] = rows
         self._calls[width] = [
             LayerCall(
                 builds[kind].table, rows, memories[kind], self._weights[number],
-                CacheAddresses.of(*self._cache.layer_parts(number)),
+                CacheAddresses.of(*self._parts[number]),
             )
             for number, kind in enumerate(self.kinds)
         ]  # fmt: skip
@@ -137,18 +148,30 @@ class CpuBackEnd:
             found, wanted = len(self._weights), len(self.kinds)
             yield Refusal("mono-layer-count", f"{found} layers of weights: expected {wanted}")
             return
-        if self._cache.block != self.shape.block:
+        if self._block != self.shape.block:
             yield Refusal(
                 "mono-cache",
-                f"the cache has pages of {self._cache.block} tokens: expected {self.shape.block}",
+                f"the cache has pages of {self._block} tokens: expected {self.shape.block}",
             )
+        tables = {
+            kind: make_table(self.shape, kind, 1, cpu(1), CPU_GRAIN, self._caches)
+            for kind in set(self.kinds)
+        }
         for number, kind in enumerate(self.kinds):
-            table = make_table(self.shape, kind, 1, cpu(1), CPU_GRAIN, self._caches)
-            yield from _weight_faults(number, self._weights[number], table)
-            yield from self._cache_faults(number)
+            yield from _weight_faults(number, self._weights[number], tables[kind])
+            yield from self._cache_faults(number, kind)
 
-    def _cache_faults(self, number: int) -> Iterator[Refusal]:
-        for part in (p for parts in self._cache.layer_parts(number) for p in parts):
+    def _cache_faults(self, number: int, kind: Kind) -> Iterator[Refusal]:
+        kv, index = self._caches.token_bytes(self.shape.head_dim)
+        wanted = (2 * self.shape.kv_heads * kv, 0 if kind == "dense" else index)
+        found = tuple(sum(part.nbytes for part in parts) for parts in self._parts[number])
+        if found != tuple(size * self._slots for size in wanted):
+            yield Refusal(
+                "mono-cache",
+                f"the cache of layer {number} has {found} bytes of keys and values, and of index"
+                f" keys, for {self._slots} tokens: expected {wanted} a token",
+            )
+        for part in itertools.chain(*self._parts[number]):
             if part.device.type != "cpu":
                 yield Refusal(
                     "mono-residency",
@@ -159,6 +182,14 @@ class CpuBackEnd:
                     "mono-strides",
                     f"the cache of layer {number} has strides {part.stride()}: expected contiguous",
                 )
+
+
+def _parts(cache: KvCache, number: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the tensors of a layer, none where the cache has no such layer."""
+    try:
+        return cache.layer_parts(number)
+    except IndexError:
+        return (), ()
 
 
 def _weight_faults(number: int, weights: Any, table: Table) -> Iterator[Refusal]:

@@ -48,10 +48,10 @@ class CacheAddresses:
 
 
 class Rows:
-    """A step as kernels of ``table`` read it; ``slots`` are those of the cache."""
+    """A step as kernels of ``table`` read it: ``count`` rows; ``slots`` are those of the cache."""
 
     def __init__(self, table: Table, turns: Floats, slots: int) -> None:
-        self._turns = turns
+        self._turns, self.count = turns, 0
         self._bounds = np.array([slots, table.shape.block, len(turns)], dtype=np.int64)
         self.step = np.zeros((3 + table.shape.pages) * table.width, dtype=np.int32)
         self.turn = np.zeros((table.width, table.shape.rotary_dim), dtype=np.float32)
@@ -63,16 +63,24 @@ class Rows:
         slots: npt.NDArray[np.int64],
         pages: npt.NDArray[np.int32],
     ) -> None:
-        """Take n rows: ids (-1: a pad), positions, slots [n], pages [n, m].
+        """Take n rows: ids (below 0: a pad), positions, slots [n], pages [n, m].
 
-        Raises ValueError, having changed nothing, for a row outside the cache or the build.
+        Raises ValueError, having changed nothing, for a row outside the cache or the build, and for
+        arrays of other types.
         """
-        fault = take_rows(
-            batch_ids, positions, slots, pages, self._turns, self._bounds, self.step, self.turn
-        )
+        given = (batch_ids, positions, slots, pages)
+        try:
+            fault = take_rows(*given, self._turns, self._bounds, self.step, self.turn)
+        except TypeError as error:
+            told = ", ".join(map(_told, given))
+            raise ValueError(
+                f"ids, positions, slots, pages are {told}: expected int32, int64, int64 of one"
+                " dimension and int32 of two, contiguous"
+            ) from error
         if fault:
             rows = {"positions": positions.tolist(), "slots": slots.tolist()}
             raise ValueError(f"{FAULTS[fault]}: {rows}, {pages.shape[1]} pages a row")
+        self.count = len(positions)
 
 
 class Memory:
@@ -100,7 +108,8 @@ class LayerCall:
         cache: CacheAddresses,
     ) -> None:
         self.routing = np.zeros((table.width, 2, table.shape.experts_per_token), dtype=np.float32)
-        self._owned = (rows, memory, weights)
+        self._rows, self._memory, self._weights = rows, memory, weights
+        self._hidden = table.shape.hidden
         arrays: dict[str, npt.NDArray[Any]] = {
             "step": rows.step,
             "ints": memory.ints,
@@ -118,17 +127,31 @@ class LayerCall:
         self._address = address_of(self._block)
 
     def point(self, stream_in: Floats, stream_out: Floats) -> int:
-        """Return the block's address, which never changes; its streams are set."""
+        """Return the block's address, which never changes; its streams are set.
+
+        Raises ValueError for streams that are not float32 [prepared rows, hidden], C-contiguous.
+        """
         try:
-            point(self._block, stream_in, stream_out)
-        except TypeError as error:
-            told = [
-                f"{s.dtype} {s.shape} with strides {s.strides}" for s in (stream_in, stream_out)
-            ]
+            fit = point(self._block, stream_in, stream_out, self._rows.count, self._hidden)
+        except TypeError:
+            fit = False
+        if not fit:
             raise ValueError(
-                f"streams are {' and '.join(told)}: expected float32 [rows, hidden], contiguous"
-            ) from error
+                f"streams are {_told(stream_in)} and {_told(stream_out)}: expected float32"
+                f" [{self._rows.count}, {self._hidden}], contiguous, the second writable"
+            )
         return self._address
+
+    def fill_scratch(self, byte: int) -> None:
+        """Fill with ``byte`` what stages leave to each other, and the routing."""
+        for part in (self._memory.scratch, self._memory.ints, self.routing):
+            part.view(np.uint8)[:] = byte
+
+
+def _told(array: Any) -> str:
+    if not isinstance(array, np.ndarray):
+        return f"a {type(array).__name__}"
+    return f"{array.dtype} {array.shape} with strides {array.strides}"
 
 
 def rotary(shape: LayerShape) -> Floats:

@@ -7,7 +7,8 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from types import ModuleType
 import numba
 from numba.core.registry import cpu_target
 
+from infx.domain.errors import InfraError
 from infx.engine.mono import sums
 from infx.engine.mono.build import BuildKey
 from infx.engine.mono.cpu import codecs, inner, pointers, vector
@@ -23,7 +25,7 @@ from infx.engine.mono.plan import make_table
 from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, cpu
 from infx.engine.mono.table import Table
 
-__all__ = ["Build", "cache_folder", "cpu_key", "imported", "load"]
+__all__ = ["Build", "cache_folder", "cpu_key", "imported", "load", "writing"]
 
 NAME_DIGITS = 24  # of the digest: enough that no two builds of a machine meet
 # What a build's own text does not hold of what is compiled.
@@ -56,10 +58,19 @@ class Build:
 
 
 def cache_folder() -> Path:
-    """Return where builds are kept: INFX_MONO_CACHE, or infx/mono in the user's cache."""
-    given = os.environ.get("INFX_MONO_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(given) if given else Path(home) / "infx" / "mono"
+    """Return where builds are kept: INFX_MONO_CACHE, or infx/mono in the user's cache.
+
+    Raises InfraError (``builds-unwritable``) for a user without a home.
+    """
+    if given := os.environ.get("INFX_MONO_CACHE"):
+        return Path(given)
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:
+        raise InfraError(
+            "builds-unwritable", f"{error}: name a folder for compiled layers in INFX_MONO_CACHE"
+        ) from error
+    return Path(home) / "infx" / "mono"
 
 
 def cpu_key(
@@ -91,32 +102,52 @@ def cpu_key(
 
 
 def load(key: BuildKey, folder: Path | None = None) -> Build:
-    """Return the build of ``key`` from ``folder``, written there if it is not; compiles nothing."""
+    """Return the build of ``key`` from ``folder``, written there if it is not; compiles nothing.
+
+    Raises InfraError (``builds-unwritable``).
+    """
     table = key.table()
     path = (folder or cache_folder()) / f"infx_mono_{key.digest[:NAME_DIGITS]}.py"
-    if not path.exists():
-        _write(path, build_text(table))
+    with writing(path.parent):
+        _keep(path, build_text(table))
     return Build.of(key, table, path)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise InfraError (``builds-unwritable``) for an OSError inside."""
+    try:
+        yield
+    except OSError as error:
+        raise InfraError(
+            "builds-unwritable",
+            f"{folder}: compiled layers cannot be kept there: {error}; name a folder with room for"
+            " them in INFX_MONO_CACHE, or serve by --layers reference",
+        ) from error
 
 
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def _keep(path: Path, text: str) -> None:
+    """Have ``path`` hold ``text``: what was damaged or changed since is written again."""
+    if path.exists():
+        if path.read_bytes() == text.encode():
+            return
+        path.unlink(missing_ok=True)
+    _write(path, text)
+
+
 def _write(path: Path, text: str) -> None:
     """Write ``path`` whole or not at all: ranks of one machine may build at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(text)
-    # The first one stays: numba's cache knows the file by its time.
-    try:
-        os.link(file.name, path)
-    except FileExistsError:
-        pass
-    finally:
-        Path(file.name).unlink()
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as own:
+        part = Path(own, path.name)
+        part.write_text(text, encoding="utf-8")
+        # The first one stays: numba's cache knows the file by its time.
+        with suppress(FileExistsError):
+            os.link(part, path)
 
 
 def imported(path: Path) -> ModuleType:

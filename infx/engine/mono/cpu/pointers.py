@@ -26,9 +26,10 @@ __all__ = [
     "int64s_at",
 ]
 
-# ``values`` and ``value_scales`` are where the values begin in the array of keys and values.
+# The streams first: `rows.point` writes them. ``values`` and ``value_scales`` are where the values
+# begin in the array of keys and values.
 ARGUMENTS = (
-    "step", "ints", "turn", "weights", "scratch", "stream_in", "stream_out", "routing",
+    "stream_in", "stream_out", "step", "ints", "turn", "weights", "scratch", "routing",
     "keys", "key_scales", "values", "value_scales", "index", "index_scales",
 )  # fmt: skip
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from numba import njit, types
 
-from infx.engine.mono.cpu.pointers import ARGUMENTS
-
 __all__ = ["FAULTS", "point", "take_rows"]
 
 # What `take_rows` returns, 0 being none.
@@ -16,9 +14,11 @@ FAULTS = (
     "a position is below 0, beyond the build's reach or beyond its row's pages",
     "a slot is outside of the cache",
     "a page is outside of the cache",
+    "rows of one request have other pages",
 )
-NO_ROW = -2  # kernels/common.py
-STREAM_IN, STREAM_OUT = ARGUMENTS.index("stream_in"), ARGUMENTS.index("stream_out")
+# Numbers, not names of other files: what numba keeps of this file goes stale with this file only.
+PAD, NO_ROW = -1, -2  # kernels/common.py
+STREAM_IN, STREAM_OUT = 0, 1  # pointers.ARGUMENTS
 _READ = {"readonly": True}
 _GIVEN = (
     types.Array(types.int32, 1, "C", **_READ),
@@ -48,17 +48,24 @@ def take_rows(ids, positions, slots, pages, turns, bounds, step, turn):
             return 2
         if slots[row] < 0 or slots[row] >= bounds[0]:
             return 3
+        # Who leads a request reads for its later rows as well, by pages of its own.
+        leader = row
+        for earlier in range(row):
+            if ids[earlier] == ids[row]:
+                leader = earlier
+                break
         for page in range(held):
             if pages[row, page] < 0 or (pages[row, page] + 1) * block > bounds[0]:
                 return 4
+            if pages[row, page] != pages[leader, page]:
+                return 5
     for row in range(width):
         live = row < rows and ids[row] >= 0
-        step[row] = ids[row] if row < rows else NO_ROW
+        step[row] = ids[row] if live else PAD if row < rows else NO_ROW
         step[width + row] = positions[row] if live else 0
         step[2 * width + row] = slots[row] if live else 0
         if live:
             turn[row] = turns[positions[row]]
-            # All of them: who leads a request reads for its later rows as well.
             first = 3 * width + row * most
             for page in range(min(most, pages.shape[1])):
                 step[first + page] = pages[row, page]
@@ -68,7 +75,14 @@ def take_rows(ids, positions, slots, pages, turns, bounds, step, turn):
 _STREAM = types.Array(types.float32, 2, "C", **_READ)
 
 
-@njit(types.void(types.int64[::1], _STREAM, types.float32[:, ::1]), cache=True, nogil=True)
-def point(block, stream_in, stream_out):
-    """Write the addresses of a call's streams to its block."""
+_POINT = (types.int64[::1], _STREAM, types.float32[:, ::1], types.int64, types.int64)
+
+
+@njit(types.boolean(*_POINT), cache=True, nogil=True)
+def point(block, stream_in, stream_out, rows, hidden):
+    """Write where a call's streams [rows, hidden] lie to its block; False: of other sizes."""
+    fit = len(stream_in) == len(stream_out) == rows
+    if not fit or stream_in.shape[1] != hidden or stream_out.shape[1] != hidden:
+        return False
     block[STREAM_IN], block[STREAM_OUT] = stream_in.ctypes.data, stream_out.ctypes.data
+    return True

@@ -5,7 +5,6 @@ All work on one cache. The back end of another device takes the place of `Compil
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from infx.engine.model.layers import Rotary
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.mono.builder import FLOAT
 from infx.engine.mono.cpu.back_end import WIDTHS, CpuBackEnd, packed_layers
-from infx.engine.mono.cpu.calls import Memory
 from infx.engine.mono.cpu.source import weight_offsets
 from infx.engine.mono.plan import make_table
 from infx.engine.mono.probe.rows import Arm, Numbers, Row
@@ -52,7 +50,8 @@ def step_rows(rows: Sequence[Row], block: int) -> StepRows:
 class Compiled:
     """Mono's layers and the unfused ones, compiled for this processor, over ``cache``.
 
-    ``widths`` are the builds: a step takes the narrowest that holds its rows.
+    ``widths`` are the builds: a step takes the narrowest that holds its rows. Raises ValueError for
+    a cache of another model.
     """
 
     def __init__(
@@ -65,7 +64,8 @@ class Compiled:
         self._packed = packed_layers(model, weights)
         self._back_end, self._widths = CpuBackEnd(model, self._packed, cache), sorted(widths)
         for width in self._widths:
-            self._back_end.build(width)
+            if refusal := self._back_end.build(width):
+                raise ValueError(str(refusal))
         shape, kinds = self._back_end.shape, set(self._back_end.kinds)
         self._tables = {kind: make_table(shape, kind, 1, cpu(1), CPU_GRAIN) for kind in kinds}
 
@@ -84,11 +84,7 @@ class Compiled:
 
     def fill_scratch(self, nothing: int) -> None:
         """Fill all memory between stages with bytes ``nothing``."""
-        for call in itertools.chain(*self._back_end._calls.values()):
-            call.routing.view(np.uint8)[:] = nothing
-            for held in call._owned:
-                if isinstance(held, Memory):
-                    held.scratch.view(np.uint8)[:] = nothing
+        self._back_end.fill_scratch(nothing)
 
     def experts(self, layer: int, chosen: Collection[int]) -> list[Numbers]:
         """Return views of the packed weights of ``chosen`` experts."""

@@ -16,9 +16,11 @@ from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
 from infx.engine.model.reference import ReferenceModel
 from infx.engine.mono.cpu.back_end import CpuBackEnd, packed_layers
-from infx.engine.mono.cpu.calls import CacheAddresses
+from infx.engine.mono.cpu.calls import CacheAddresses, LayerCall, Memory, Rows
 from infx.engine.mono.cpu.kinds import kind_of, layer_shape
+from infx.engine.mono.plan import make_table
 from infx.engine.mono.refusal import Refusal
+from infx.engine.mono.shape import CPU_GRAIN, cpu
 from infx.engine.mono.step import StepRows
 from infx.engine.shapes import ModelConfig, mini, mini_3_1
 from infx.engine.weights import target_weights
@@ -135,9 +137,26 @@ def test_streams_that_are_no_rows_of_float32_are_refused(mini_builds: None) -> N
     one = np.zeros(1, dtype=np.int64)
     back_end.prepare(StepRows(one.astype(np.int32), one, one, np.zeros((1, 1), np.int32)), WIDTH)
     stream = np.ones((1, 192), dtype=np.float32)
-    for wrong in (stream.astype(np.float64), np.ones((1, 384), dtype=np.float32)[:, ::2]):
-        with pytest.raises(ValueError, match=r"expected float32 \[rows, hidden\], contiguous"):
-            back_end.run(1, wrong, stream)
+    sealed = stream.copy()
+    sealed.flags.writeable = False
+    back_end.run(1, sealed, stream.copy())
+    # Kernels know no bounds: a stream that is too small would be written beyond its end.
+    for wrong in (
+        stream.astype(np.float64),
+        np.ones((1, 384), dtype=np.float32)[:, ::2],
+        np.ones((0, 192), dtype=np.float32),
+        np.ones((2, 192), dtype=np.float32),
+        np.ones((1, 191), dtype=np.float32),
+        np.ones(192, dtype=np.float32),
+        torch.ones(1, 192),
+    ):
+        for given in ((wrong, stream), (stream, wrong)):
+            for run in (back_end.run, back_end.run_unfused):
+                with pytest.raises(ValueError, match=r"expected float32 \[1, 192\], contiguous"):
+                    run(1, *given)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the second writable"):
+        back_end.run(1, stream, sealed)
+    assert (stream == 1).all()
 
 
 def refused(back_end: CpuBackEnd) -> Refusal:
@@ -185,6 +204,17 @@ def test_a_layers_cache_is_the_engines_own_memory() -> None:
         assert bool(taken.value_scales) == (kv in ("fp8", "mxfp4"))
         assert bool(taken.index_scales) == (index == "mxfp4")
         assert CacheAddresses.of(*cache.layer_parts(0)).index == 0
+
+
+def test_all_that_stages_leave_to_each_other_can_be_filled() -> None:
+    table = make_table(layer_shape(mini()), "sparse", WIDTH, cpu(1), CPU_GRAIN)
+    memory, turns = Memory(table), np.zeros((1, 16), dtype=np.float32)
+    weights = np.zeros(1, dtype=np.float32)
+    call = LayerCall(table, Rows(table, turns, 1), memory, weights, CacheAddresses(0, 0, 0, 0))
+    call.fill_scratch(0xFF)
+    assert np.isnan(memory.scratch).all()
+    assert (memory.ints == -1).all()
+    assert np.isnan(call.routing).all()
 
 
 def test_models_that_mono_does_not_do_are_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 import subprocess
 import sys
@@ -10,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from infx.engine.mono.cpu import compiled
+import infx
+from infx.domain.errors import InfraError
+from infx.engine.mono.cpu import compiled, inner, rows, vector
 from infx.engine.mono.cpu.compiled import cpu_key, load
+from infx.engine.mono.cpu.pointers import ARGUMENTS
 from infx.engine.mono.cpu.source import build_text
 from infx.engine.mono.shape import CPU_GRAIN, Caches
+from infx.engine.mono.sums import Sum
 from tests.engine.mono.tiny_layers import FINE, TINY, table, with_sum
 
 WARM_LIMIT_S = 3.0
@@ -56,6 +62,77 @@ def test_a_key_names_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu_key(TINY, "sparse", 4, Caches()) == key
     monkeypatch.setattr(compiled, "build_text", lambda table: build_text(table) + "# changed\n")
     assert cpu_key(TINY, "sparse", 4, Caches()).digest != key.digest
+
+
+def test_a_key_digests_every_file_of_ours_that_is_compiled(tmp_path: Path) -> None:
+    build = load(cpu_key(TINY, "sparse", 4, Caches()), tmp_path)
+    paths = {f"infx.{name}": Path(str(file)) for name, file in _ours().items()}
+    reached: set[str] = set()
+    waiting = [build.path.read_text()]
+    while waiting:
+        found = {
+            node.module
+            for node in ast.walk(ast.parse(waiting.pop()))
+            if isinstance(node, ast.ImportFrom) and node.module in paths
+        }
+        waiting += [paths[name].read_text() for name in found - reached]
+        reached |= found
+    assert reached == {source.__name__ for source in compiled.SOURCES}
+
+
+def _ours() -> dict[str, Path]:
+    root = Path(infx.__file__).parent
+    files = root.rglob("*.py")
+    return {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
+
+
+def test_functions_that_two_builds_share_are_made_for_each() -> None:
+    made = []
+    for build in ("one", "other"):
+        inner.owned_by(build)
+        product = vector.product_of(Sum("up", 8), 24).py_func
+        some = inspect.getclosurevars(product).nonlocals["some"].py_func
+        dots = vector.dots_of(Sum("index_dot", 8, lanes=8, merged_by="halving")).py_func
+        made.append([function.__qualname__ for function in (product, some, dots)])
+    assert all(name.startswith("one.") for name in made[0])
+    assert all(name.startswith("other.") for name in made[1])
+
+
+def test_streams_come_first_in_a_call() -> None:
+    assert ARGUMENTS[rows.STREAM_IN] == "stream_in"
+    assert ARGUMENTS[rows.STREAM_OUT] == "stream_out"
+
+
+@pytest.mark.parametrize("damage", ["", "run = None\n", "def run(:\n"])
+def test_a_damaged_build_is_written_again(damage: str, tmp_path: Path) -> None:
+    key = cpu_key(TINY, "dense", 4, Caches())
+    path, name = load(key, tmp_path).path, f"infx_mono_{key.digest[:24]}"
+    text = path.read_text()
+    path.write_text(damage)
+    del sys.modules[name]
+    assert load(key, tmp_path).path.read_text() == text
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == [path.name]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = cpu_key(TINY, "dense", 4, Caches())
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InfraError, match="INFX_MONO_CACHE") as raised:
+        load(key, file / "below")
+    assert raised.value.code == "builds-unwritable"
+    assert str(file / "below") in str(raised.value)
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("INFX_MONO_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(InfraError, match=r"home directory\.: name a folder"):
+        load(key)
 
 
 def test_a_build_has_its_stages_and_a_shorter_way_through_them(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import subprocess
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from infx.domain.errors import InfraError
 from infx.engine.mono.cpu.compiling import compile_builds, compile_file
 
 # Compiling it takes a second and leaves a line that names the process.
@@ -74,6 +76,37 @@ def test_what_is_compiled_is_said_once(build: Path) -> None:
     again = io.StringIO()
     compile_builds([made], again)  # type: ignore[list-item]
     assert not again.getvalue()
+
+
+@pytest.mark.slow
+def test_damaged_machine_code_is_compiled_again(build: Path) -> None:
+    compile_file(build)
+    (code,) = build.parent.rglob("*.nbc")
+    good = code.read_bytes()
+    before = compilers(build)
+    for bad in (good[: len(good) // 2], bytes(b ^ 1 for b in good), b""):
+        code.write_bytes(bad)
+        # Another process: this one has the function in memory.
+        command = [sys.executable, "-m", "infx.engine.mono.cpu.compiling", str(build)]
+        assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+        assert len(compilers(build)) == len(before) + 1
+        before = compilers(build)
+        assert code.read_bytes() != bad
+    assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+    assert compilers(build) == before, "what is whole is taken from disk"
+
+
+def test_a_full_disk_is_said(build: Path) -> None:
+    compile_file(build)
+
+    class Full:
+        def compile(self, signature: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    made = SimpleNamespace(path=build, run=Full())
+    with pytest.raises(InfraError, match="No space left on device; name a folder") as raised:
+        compile_builds([made], io.StringIO())  # type: ignore[list-item]
+    assert raised.value.code == "builds-unwritable"
 
 
 def _run(build: Path) -> object:
