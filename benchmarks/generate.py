@@ -1,18 +1,17 @@
 """One request's tokens/s: mono in the step loop against `generate` of transformers, same weights.
 
-    python benchmarks/generate.py [--save] [--rounds 5] [--tokens 128]
+    python -m benchmarks.generate [--save] [--rounds 5] [--tokens 128]
 
 A model of transformers with random weights (`minimax_m3_vl` at mini's shape, float32) is saved and
 served from its folder, so both arms hold the same numbers; their greedy tokens are compared. The
-arms take turns, round after round, in one process with the same number of torch threads, since
-machines are shared and noisy. Needs transformers.
+arms take turns in random order, round after round, in one process with the same number of torch
+threads, since machines are shared and noisy. Needs transformers.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -20,9 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.server import PROMPT, measured, request_of
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks/results/generate.json"
-PROMPT = [40 + at % 80 for at in range(64)]
 ARMS = {"mono": {"mono": "on"}, "unfused": {}, "torch": {"layers": "reference"}}
 
 Arm = Callable[[int], tuple[float, list[int]]]
@@ -58,6 +58,7 @@ def generating(model: Any) -> Arm:
 
     @torch.inference_mode()
     def run(tokens: int) -> tuple[float, list[int]]:
+        """Return the seconds and the ids."""
         began = time.perf_counter()
         out = model.generate(
             torch.tensor([PROMPT]),
@@ -74,8 +75,6 @@ def generating(model: Any) -> Arm:
 def stepping(folder: Path, **flags: str) -> Arm:
     """Return the same of the step loop, prompt included as it is in `generate`."""
     from infx.engine.config import EngineConfig
-    from infx.engine.detokenizer import TextStream
-    from infx.engine.request import Request, SamplingParams
     from infx.engine.runner import Runner
     from infx.engine.scheduler import Scheduler
     from infx.engine.tokenizer import ChatTokenizer
@@ -87,14 +86,8 @@ def stepping(folder: Path, **flags: str) -> Arm:
     runner, scheduler = Runner(config, tokenizer.size), Scheduler(config)
 
     def run(tokens: int) -> tuple[float, list[int]]:
-        request = Request(
-            number=0,
-            tokens=list(PROMPT),
-            params=SamplingParams(max_tokens=tokens, ignore_eos=True),
-            text=TextStream(tokenizer.token_bytes),
-            eos=tokenizer.eos,
-            deliver=lambda emission: None,
-        )
+        """Return the seconds and the ids."""
+        request = request_of(tokenizer, tokens)
         scheduler.add(request)
         began = time.perf_counter()
         while (step := scheduler.schedule()) is not None:
@@ -114,8 +107,8 @@ def compare(rounds: int, tokens: int) -> dict[str, Any]:
     told = {name: arm(tokens)[1] for name, arm in arms.items()}
     seconds: dict[str, list[float]] = {name: [] for name in arms}
     for _ in range(rounds):
-        for name, arm in arms.items():
-            seconds[name].append(arm(tokens)[0])
+        for name in random.sample(list(arms), len(arms)):
+            seconds[name].append(arms[name](tokens)[0])
     return {
         "tokens_per_s": {n: round(tokens / statistics.median(s), 1) for n, s in seconds.items()},
         "times_generate": {
@@ -131,19 +124,5 @@ def _equal(a: list[int], b: list[int]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
 
 
-def main() -> None:
-    """Measure, print, and save when asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
-    options = parser.parse_args()
-    results = compare(options.rounds, options.tokens)
-    print(json.dumps(results, indent=2))
-    if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    measured(__doc__, compare, RESULT)

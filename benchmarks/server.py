@@ -47,7 +47,7 @@ def loop_rate() -> Callable[[int], float]:
 
     def rate(tokens: int) -> float:
         """Return the tokens/s of one request of ``tokens`` output tokens, after its first."""
-        request = _request(tokenizer, tokens)
+        request = request_of(tokenizer, tokens)
         scheduler.add(request)
         first_s = 0.0
         while (step := scheduler.schedule()) is not None:
@@ -58,7 +58,8 @@ def loop_rate() -> Callable[[int], float]:
     return rate
 
 
-def _request(tokenizer: Any, tokens: int) -> Any:
+def request_of(tokenizer: Any, tokens: int) -> Any:
+    """Return a greedy request of `PROMPT` for ``tokens`` output tokens, whatever they are."""
     from infx.engine.detokenizer import TextStream
     from infx.engine.request import Request, SamplingParams
 
@@ -129,19 +130,19 @@ def compare(rounds: int, tokens: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure, print, and save when asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def measured(about: str | None, compare: Callable[[int, int], dict[str, Any]], path: Path) -> None:
+    """Be the command line of a benchmark: measure, print, and save to ``path`` when asked."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
+    parser.add_argument("--save", action="store_true", help=f"write {path.name}")
     options = parser.parse_args()
     results = compare(options.rounds, options.tokens)
     print(json.dumps(results, indent=2))
     if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    measured(__doc__, compare, RESULT)

@@ -34,7 +34,7 @@ __all__ = ["app", "main"]
 
 class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        # typer would end an interrupted command with its code and no word
+        """Run the command; one that is interrupted says so, where typer says nothing."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:

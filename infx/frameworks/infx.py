@@ -35,7 +35,7 @@ FOREIGN = ("pp", "ep", "dp_attention", "kv_offload")
 
 
 class Infx:
-    """The engine of this repository: MiniMax-M3's architecture in plain torch."""
+    """The engine of this repository: MiniMax-M3's architecture on a CPU."""
 
     name = "infx"
     methods: tuple[str, ...] = ("none", "eagle3", "dspark")

@@ -13,6 +13,8 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, VOCABULARY
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
+from infx.engine.arguments import parse as parse_engine
+from infx.engine.deployment import refuse_mono
 from infx.frameworks.infx import MOST_DRAFTS, SERVED_RANKS
 from tests.frameworks.arms import arm, value
 
@@ -116,6 +118,23 @@ def test_real_acceptance_says_nothing_of_a_length(tmp_path: Path) -> None:
 )
 def test_refusals(fields: dict[str, Any], code: str) -> None:
     assert [refusal.code for refusal in INFX.refusals(infx(**fields))] == [code]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"axes": {"mono": "on", "tp": 2}},
+        {"axes": {"mono": "on"}, "options": {"projection-dtype": "fp8"}},
+        {"axes": {"mono": "on", "k": 16}, "method": "eagle3"},
+        {"axes": {"mono": "on", "k": 15}, "method": "eagle3"},
+    ],
+)
+def test_a_plan_says_of_mono_what_the_engine_says(fields: dict[str, Any], tmp_path: Path) -> None:
+    arm = infx(**fields)
+    argv = INFX.launch(arm, "127.0.0.1", 0, tmp_path).argv
+    config, _ = parse_engine(argv[argv.index("infx.engine") + 1 :])
+    engine = refuse_mono(config)
+    assert [refusal.code for refusal in INFX.refusals(arm)] == ([engine.code] if engine else [])
 
 
 def test_what_is_served_is_not_refused() -> None:

@@ -19,8 +19,10 @@ PROMPTS, TOKENS, NEAR = 200, 64, 1e-3
 PIECE = 256
 
 
-# mini_3_1 has random weights: over rounded caches its text follows the last bit of any sum, the
-# reference's own too (with weights moved by 5e-7, 10 of 60 texts change over MXFP4).
+# mini_3_1 has random weights. Over rounded caches some of its texts leave the reference where the
+# top two are further apart than that: of 60, 2 over bf16, 3 over fp8, 11 over MXFP4. The
+# reference's own change too when its weights are moved a little: over MXFP4 1, 2, 10 and 20 of 60
+# by 6e-8, 2e-7, 5e-7 and 1e-6. That is a likely cause and no proof, so nothing is asserted there.
 @pytest.mark.parametrize(
     ("model", "kind"),
     [("mini", "fp32"), ("mini", "bf16"), ("mini", "fp8"), ("mini", "mxfp4"), ("mini_3_1", "fp32")],

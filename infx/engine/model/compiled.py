@@ -62,27 +62,27 @@ class CompiledModel:
         if self._mono:
             self.refusal = self._mono.prepare_step(step)
         served = self._mono if self._mono and self.refusal is None else None
-        pieces = [] if served else list(_pieces(step))
+        whole = step.rows <= MOST_ROWS
+        if whole and served is None:
+            self._back_end.prepare(step, MOST_ROWS)
         stream = self.embed[batch.tokens].numpy()
         after = {}
         for layer in range(self._shape.num_layers):
             out = np.empty_like(stream)
-            if served is None:
-                self._unfused(layer, pieces, stream, out)
-            elif served.serves(layer):
+            if served and served.serves(layer):
                 served.forward_layer(layer, stream, out)
-            else:
+            elif whole:
                 self._back_end.run_unfused(layer, stream, out)
+            else:
+                self._in_pieces(layer, step, stream, out)
             stream = out
             if layer in self._taps:
                 after[layer] = torch.from_numpy(out)
         return torch.from_numpy(stream), torch.cat([after[tap] for tap in self._taps], dim=-1)
 
-    def _unfused(
-        self, layer: int, pieces: list[tuple[slice, StepRows]], stream: Floats, out: Floats
-    ) -> None:
+    def _in_pieces(self, layer: int, step: StepRows, stream: Floats, out: Floats) -> None:
         # Layer by layer, not piece by piece: a layer's weights are fetched once for all of them.
-        for rows, piece in pieces:
+        for rows, piece in _pieces(step):
             self._back_end.prepare(piece, MOST_ROWS)
             self._back_end.run_unfused(layer, stream[rows], out[rows])
 

@@ -30,6 +30,7 @@ def agree_over(gather: Gather) -> Agree:
     """
 
     def agree(own: Refusal | None) -> Refusal | None:
+        """Return the answer of all ranks. Collective."""
         answers = gather("" if own is None else f"{own.code} {own.sentence}")
         for rank, words in enumerate(answers):
             if words:

@@ -26,9 +26,9 @@ Tell = Callable[[str, float], None]
 
 REGISTERED_LIMIT_S = 30.0
 JOBS_LIMIT_S = 15.0
+"""What the jobs of a lab that goes down have to stop their servers; then they are killed."""
 KEPT_PORTS_LIMIT_S = 5.0
 """How long the ports of a lab whose daemons have died may still be held by what is ending."""
-"""What the jobs of a lab that goes down have to stop their servers; then they are killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from infx.engine.mono.cpu.bits import bits, number
 from infx.engine.mono.cpu.inner import inner
 from infx.engine.mono.cpu.pointers import ahead
-from infx.engine.mono.cpu.vector import bits, number
 
 __all__ = ["codec_of", "e4m3_rounded"]
 

@@ -19,7 +19,7 @@ from numba.core.registry import cpu_target
 from infx.domain.errors import InfraError
 from infx.engine.mono import sums
 from infx.engine.mono.build import BuildKey
-from infx.engine.mono.cpu import codecs, inner, pointers, vector
+from infx.engine.mono.cpu import bits, codecs, inner, pointers, vector
 from infx.engine.mono.cpu.source import FUSED, build_text, stage_names
 from infx.engine.mono.plan import make_table
 from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, cpu
@@ -29,7 +29,7 @@ __all__ = ["Build", "cache_folder", "cpu_key", "imported", "load", "writing"]
 
 NAME_DIGITS = 24  # of the digest: enough that no two builds of a machine meet
 # What a build's own text does not hold of what is compiled.
-SOURCES = (codecs, inner, pointers, sums, vector)
+SOURCES = (bits, codecs, inner, pointers, sums, vector)
 
 
 # f(call, first, end): `infx.engine.mono.cpu.source.build_text`.

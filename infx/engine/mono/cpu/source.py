@@ -37,12 +37,12 @@ def build_text(table: Table) -> str:
         raise ValueError("no stage merge: the CPU back end merges partitions in a stage of its own")
     lines = [
         "import numpy as np",
+        "from infx.engine.mono.cpu.bits import power_of_two",
         "from infx.engine.mono.cpu.codecs import codec_of, e4m3_rounded",
         "from infx.engine.mono.cpu.inner import inner, owned_by",
         "from infx.engine.mono.cpu.pointers import ahead, bytes_at, floats_at, halves_at",
         "from infx.engine.mono.cpu.pointers import int32s_at, int64s_at",
         "from infx.engine.mono.cpu.vector import adding_of, dot_of, dots_of, product_of",
-        "from infx.engine.mono.cpu.vector import power_of_two",
         "from infx.engine.mono.sums import Sum",
         "owned_by(__name__)",
         *(f"{name} = {value!r}" for name, value in _numbers(table).items()),

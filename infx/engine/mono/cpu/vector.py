@@ -26,7 +26,7 @@ from infx.engine.mono.cpu.pointers import ahead
 from infx.engine.mono.sums import Sum
 
 __all__ = [
-    "adding_of", "bits", "dot_of", "dots_of", "number", "panel_of", "power_of_two", "product_of",
+    "adding_of", "dot_of", "dots_of", "panel_of", "product_of",
 ]  # fmt: skip
 
 # AVX2 has 16 registers of 8 floats: 12 hold sums, the rest weights and a row's number.
@@ -77,40 +77,24 @@ def _accumulate_of(rows: int, panels: int, vectors: int, width: int, stride: int
         weights = [builder.gep(w, [builder.mul(apart, _word(p))]) for p in range(panels)]
         outputs = [builder.gep(bases[row], [_word(p * stride + v * width)]) for row, p, v in sums]
         zero = ir.Constant(ir.VectorType(_FLOAT, width), [0.0] * width)
-        before = [
-            builder.select(fresh, zero, _load(builder, address, width)) for address in outputs
-        ]
-        entry = builder.block
-        loop, end = builder.append_basic_block("loop"), builder.append_basic_block("end")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        k = builder.phi(_WORD)
-        k.add_incoming(_word(0), entry)
-        held = [builder.phi(first.type) for first in before]
-        for phi, first in zip(held, before, strict=True):
-            phi.add_incoming(first, entry)
-        line = builder.mul(k, _word(stride))
-        lines = [builder.gep(place, [line]) for place in weights]
-        taken = {
-            (p, v): _load(builder, builder.gep(lines[p], [_word(v * width)]), width)
-            for p in range(panels)
-            for v in range(vectors)
-        }
-        many = [
-            _spread(builder, builder.load(builder.gep(place, [k]), align=4), width)
-            for place in inputs
-        ]
-        after = [
-            builder.fadd(phi, builder.fmul(many[row], taken[p, v]))
-            for phi, (row, p, v) in zip(held, sums, strict=True)
-        ]
-        following = builder.add(k, _word(1))
-        k.add_incoming(following, loop)
-        for phi, last in zip(held, after, strict=True):
-            phi.add_incoming(last, loop)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, end)
-        builder.position_at_end(end)
-        for last, address in zip(after, outputs, strict=True):
+        before = [builder.select(fresh, zero, _load(builder, at, width)) for at in outputs]
+
+        def plus_terms(k: Any, held: Sequence[Any]) -> list[Any]:
+            line = builder.mul(k, _word(stride))
+            lines = [builder.gep(place, [line]) for place in weights]
+            taken = {
+                (p, v): _load(builder, builder.gep(lines[p], [_word(v * width)]), width)
+                for p in range(panels)
+                for v in range(vectors)
+            }
+            terms = [builder.load(builder.gep(place, [k]), align=4) for place in inputs]
+            many = [_spread(builder, term, width) for term in terms]
+            return [
+                builder.fadd(total, builder.fmul(many[row], taken[p, v]))
+                for total, (row, p, v) in zip(held, sums, strict=True)
+            ]
+
+        for last, address in zip(_looped(builder, count, before, plus_terms), outputs, strict=True):
             _store(builder, last, address)
         return context.get_dummy_value()
 
@@ -124,6 +108,29 @@ def _accumulate_of(rows: int, panels: int, vectors: int, width: int, stride: int
         return types.void(x, places, whole, w, whole, out, places, types.boolean), generate
 
     return accumulate
+
+
+def _looped(
+    builder: Any, count: Any, before: Sequence[Any], following: Callable[..., list[Any]]
+) -> list[Any]:
+    """Return ``before`` after ``following(k, values)`` for k = 0 ... count - 1, at least once."""
+    entry = builder.block
+    loop, end = builder.append_basic_block("loop"), builder.append_basic_block("end")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k = builder.phi(_WORD)
+    k.add_incoming(_word(0), entry)
+    held = [builder.phi(first.type) for first in before]
+    for phi, first in zip(held, before, strict=True):
+        phi.add_incoming(first, entry)
+    after = following(k, held)
+    higher = builder.add(k, _word(1))
+    k.add_incoming(higher, loop)
+    for phi, last in zip(held, after, strict=True):
+        phi.add_incoming(last, loop)
+    builder.cbranch(builder.icmp_signed("<", higher, count), loop, end)
+    builder.position_at_end(end)
+    return after
 
 
 def _widths(outputs: int) -> tuple[int, int]:
@@ -361,34 +368,3 @@ def _merged(builder: Any, held: list[Any], lanes: int) -> Any:
         size = half
     order = [keys[0].index(j) for j in range(lanes)]
     return _shuffled(builder, held[0], held[0], order)
-
-
-@intrinsic
-def bits(typing: Any, x: Any) -> Any:
-    """Return the bits of a float32 as int32."""
-
-    def generate(context: Any, builder: Any, signature: Signature, args: Sequence[Any]) -> Any:
-        return builder.bitcast(args[0], _INT)
-
-    return types.int32(types.float32), generate
-
-
-@intrinsic
-def number(typing: Any, x: Any) -> Any:
-    """Return the float32 that has the bits of an int32."""
-
-    def generate(context: Any, builder: Any, signature: Signature, args: Sequence[Any]) -> Any:
-        return builder.bitcast(args[0], _FLOAT)
-
-    return types.float32(types.int32), generate
-
-
-@intrinsic
-def power_of_two(typing: Any, shifted: Any) -> Any:
-    """Return 2^n of n >= -1022 given as the float64 n + 1.5 x 2^52, whose low bits are n's."""
-
-    def generate(context: Any, builder: Any, signature: Signature, args: Sequence[Any]) -> Any:
-        raw = builder.shl(builder.bitcast(args[0], _WORD), _word(52))
-        return builder.bitcast(builder.add(raw, _word(1023 << 52)), ir.DoubleType())
-
-    return types.float64(types.float64), generate

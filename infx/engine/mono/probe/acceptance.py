@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 from infx.engine.config import EngineConfig
 from infx.engine.model.compiled import step_rows
-from infx.engine.mono.probe.arms import Compiled, Reference, Run
+from infx.engine.mono.probe.arms import Run, Three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import ARMS, Arm
 from infx.engine.mono.probe.serving import Decode
@@ -105,24 +105,16 @@ class _Models:
     def __init__(self, config: EngineConfig, decode: Decode) -> None:
         shape = config.shape
         weights = target_weights(shape, config.weights, config.expert_dtype)
-        compiled = Compiled(shape, weights, decode.cache)
-        reference = Reference(shape, weights, decode.cache)
-        self._prepare: list[Callable[..., None]] = [compiled.prepare, reference.prepare]
+        self._arms = Three(shape, weights, decode.cache)
         self._layers = [LayerBytes(decode.cache, layer) for layer in range(shape.num_layers)]
-        self._runs: dict[Arm, Run] = {
-            "mono": compiled.running("mono"),
-            "unfused": compiled.running("unfused"),
-            "reference": reference.running("reference"),
-        }
 
     def chosen(self, decode: Decode) -> dict[Arm, list[int]]:
         """Return each arm's likeliest token of each live row."""
-        step, slots = step_rows(decode.batch, prefill=False), decode.batch.slots.tolist()
-        for prepare in self._prepare:
-            prepare(step)
+        slots = decode.batch.slots.tolist()
+        self._arms.prepare(step_rows(decode.batch, prefill=False))
         before = [layer.take(slots) for layer in self._layers]
         found: dict[Arm, list[int]] = {}
-        for arm, run in self._runs.items():
+        for arm, run in self._arms.runs.items():
             for layer, was in zip(self._layers, before, strict=True):
                 layer.put(slots, was)
             found[arm] = self._likeliest(run, decode)

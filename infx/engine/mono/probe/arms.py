@@ -25,7 +25,7 @@ from infx.engine.mono.shape import CPU_GRAIN, cpu
 from infx.engine.mono.step import StepRows
 from infx.engine.shapes import ModelConfig
 
-__all__ = ["Compiled", "Reference", "Run", "step_rows"]
+__all__ = ["Compiled", "Reference", "Run", "Three", "step_rows"]
 
 Run = Callable[[int, Numbers, Numbers], None]
 
@@ -132,6 +132,24 @@ class Reference:
         """Return views of the weights of ``chosen`` experts."""
         names = (f"layers.{layer}.experts_up", f"layers.{layer}.experts_down")
         return [self._weights[name][expert].numpy() for name in names for expert in chosen]
+
+
+class Three:
+    """All arms over one ``cache``; ``runs`` are what runs a layer of the prepared step."""
+
+    def __init__(self, model: ModelConfig, weights: Mapping[str, Any], cache: KvCache) -> None:
+        self.compiled = Compiled(model, weights, cache)
+        self.reference = Reference(model, weights, cache)
+        self.runs: dict[Arm, Run] = {
+            "mono": self.compiled.running("mono"),
+            "unfused": self.compiled.running("unfused"),
+            "reference": self.reference.running("reference"),
+        }
+
+    def prepare(self, step: StepRows) -> None:
+        """Take a step, for all arms."""
+        self.compiled.prepare(step)
+        self.reference.prepare(step)
 
 
 def _batch(step: StepRows, block: int) -> Batch:

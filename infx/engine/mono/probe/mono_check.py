@@ -11,7 +11,7 @@ import numpy as np
 
 from infx.engine.config import EngineConfig
 from infx.engine.model.compiled import step_rows
-from infx.engine.mono.probe.arms import Compiled, Reference, Run
+from infx.engine.mono.probe.arms import Three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import Numbers
 from infx.engine.mono.probe.serving import Decode
@@ -100,25 +100,17 @@ class _Arms:
 
     def __init__(self, config: EngineConfig, decode: Decode) -> None:
         weights = target_weights(config.shape, config.weights, config.expert_dtype)
-        self._compiled = Compiled(config.shape, weights, decode.cache)
-        self._reference = Reference(config.shape, weights, decode.cache)
+        self._three = Three(config.shape, weights, decode.cache)
         self._layers = [LayerBytes(decode.cache, n) for n in range(config.shape.num_layers)]
-        self._runs: list[Run] = [
-            self._compiled.running("mono"),
-            self._compiled.running("unfused"),
-            self._reference.running("reference"),
-        ]
 
     def prepare(self, decode: Decode) -> None:
         """Take the step, for all arms."""
-        step = step_rows(decode.batch, prefill=False)
-        self._compiled.prepare(step)
-        self._reference.prepare(step)
+        self._three.prepare(step_rows(decode.batch, prefill=False))
 
     def run(self, layer: int, stream: Numbers, slots: Sequence[int]) -> list[_Ran]:
         """Return what each arm makes of ``stream``, the cache being the same before each."""
         before, made = self._layers[layer].take(slots), []
-        for run in self._runs:
+        for run in self._three.runs.values():
             self._layers[layer].put(slots, before)
             out: Numbers = np.full_like(stream, np.nan)
             run(layer, stream, out)

@@ -18,7 +18,7 @@ from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
 from infx.engine.mono.plan import make_table
-from infx.engine.mono.probe.arms import Compiled, Reference, Run, step_rows
+from infx.engine.mono.probe.arms import Run, Three, step_rows
 from infx.engine.mono.probe.rows import ARMS, Arm, Numbers, Row
 from infx.engine.mono.probe.traffic import layer_bytes
 from infx.engine.mono.shape import CPU_GRAIN, MOST_ROWS, Caches, cpu
@@ -120,12 +120,7 @@ class _Runs:
         self._held = -(-(context + 1) // model.block_size)
         cache = KvCache.empty(model, rows * self._held, kinds=config.cache_kinds)
         self._fill(cache)
-        self._arms: dict[Arm, Compiled | Reference] = {"mono": Compiled(model, weights, cache)}
-        self._arms |= {
-            "unfused": self._arms["mono"],
-            "reference": Reference(model, weights, cache),
-        }
-        self._runs: dict[Arm, Run] = {arm: self._arms[arm].running(arm) for arm in ARMS}
+        self._three = Three(model, weights, cache)
         caches = Caches(cache.kinds.kv, cache.kinds.index)
         self._table = make_table(self._shape, "sparse", MOST_ROWS, cpu(1), CPU_GRAIN, caches)
         draw = np.random.default_rng(0)
@@ -136,21 +131,23 @@ class _Runs:
 
     def times(self, width: int) -> WidthTimes:
         """Return no times yet, with what ``width`` reads."""
-        compiled = self._arms["mono"]
+        compiled = self._three.compiled
         compiled.prepare(self._step(width))
         unions = []
         for layer in self.layers:
-            self._runs["mono"](layer, self._streams[:width], self._out[:width])
+            self._three.runs["mono"](layer, self._streams[:width], self._out[:width])
             unions.append(len(set(compiled.routing(layer).ravel().tolist())))
         read = [layer_bytes(self._table, union, width, self._context) for union in unions]
         return WidthTimes(width, sum(unions) / len(unions), sum(read) // len(read))
 
     def measure(self, width: int, arm: Arm) -> tuple[float, float]:
         """Return µs of preparing a step, and of a layer."""
-        step, run, passes = self._step(width), self._runs[arm], PASSES[arm]
+        step, run, passes = self._step(width), self._three.runs[arm], PASSES[arm]
+        three = self._three
+        own = three.reference if arm == "reference" else three.compiled
         stream, out = self._streams[:width], self._out[:width]
         begun = time.perf_counter_ns()
-        self._arms[arm].prepare(step)
+        own.prepare(step)
         ready = time.perf_counter_ns()
         self._pass(run, stream, out)
         warm = time.perf_counter_ns()

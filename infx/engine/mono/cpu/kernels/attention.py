@@ -11,6 +11,7 @@ ROOT = np.float32(1 / math.sqrt(DIM))
 
 @part
 def qkv(step, ints, stream_in, weights, scratch):
+    """Project the rows: sums of x (1 + w), and of squares, which the factor is made of later."""
     rows = find_live(step, ints)
     x, starts, outs = ahead(scratch, X), ahead(ints, STARTS), ahead(ints, OUTS)
     for i in range(rows):
@@ -52,6 +53,7 @@ def norm_and_turn(x, norm, turn):
 
 @part
 def head(step, turn, weights, scratch, keys, key_scales, values, value_scales, index, index_scales):
+    """Norm and turn each head; keep queries in scratch, keys and values in the cache."""
     x = ahead(scratch, VECTOR)
     for row in range(WIDTH):
         if step[row] < 0:
@@ -81,6 +83,7 @@ def head(step, turn, weights, scratch, keys, key_scales, values, value_scales, i
 
 @part
 def split(step, scratch, keys, key_scales, values, value_scales):
+    """Attend, partition by partition of a row's own keys."""
     for row in range(WIDTH):
         if step[row] < 0:
             continue
@@ -186,6 +189,7 @@ def merge_head(scratch, row, head, count, out):
 
 @part
 def merge(step, scratch):
+    """Merge each row's partitions, in their order."""
     for row in range(WIDTH):
         if step[row] >= 0:
             seen = seen_keys(np.int64(step[WIDTH + row]))
@@ -197,6 +201,7 @@ def merge(step, scratch):
 
 @part
 def o(step, ints, stream_in, weights, scratch):
+    """Project the merged heads, and add the residual."""
     rows = find_live(step, ints)
     starts, outs = ahead(ints, STARTS), ahead(ints, OUTS)
     for i in range(rows):

@@ -36,6 +36,7 @@ def scores_of(scratch, row, head):
 
 @part
 def score(step, scratch, index, index_scales):
+    """Score a request's pages for each of its rows: the largest q k of a page."""
     for leader in range(WIDTH):
         last = last_of_request(step, leader)
         for page in range(last // BLOCK + 1 if last >= 0 else 0):
@@ -80,6 +81,7 @@ def score_page(scratch, row, page, keys, seen):
 
 @part
 def select(step, scratch):
+    """Choose the blocks that each row attends to."""
     for row in range(WIDTH):
         if step[row] >= 0:
             for group in range(SHAPE_KV_HEADS):

@@ -5,6 +5,7 @@
 
 @part
 def dense_up(step, ints, weights, scratch):
+    """Project the rows up, and gate."""
     rows = find_live(step, ints)
     x, sums = ahead(scratch, X), ahead(scratch, SUMS)
     starts, outs = ahead(ints, STARTS), ahead(ints, OUTS)
@@ -21,6 +22,7 @@ def dense_up(step, ints, weights, scratch):
 
 @part
 def dense_down(step, ints, weights, scratch, stream_out):
+    """Project down, add the residual, and clear the pads."""
     rows = find_live(step, ints)
     starts, outs = ahead(ints, STARTS), ahead(ints, OUTS)
     for i in range(rows):

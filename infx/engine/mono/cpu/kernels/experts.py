@@ -9,6 +9,7 @@ ROUTER_INPUTS = HIDDEN // ROUTER_PARTS
 
 @part
 def router(step, ints, weights, scratch):
+    """Project the rows to the experts' logits, and sum the squares of the norm."""
     rows = find_live(step, ints)
     x, starts, outs = ahead(scratch, X), ahead(ints, STARTS), ahead(ints, OUTS)
     for i in range(rows):
@@ -112,6 +113,7 @@ def down_of(expert, count, ints, weights, scratch):
 
 @part
 def up(step, ints, weights, scratch):
+    """Route the rows, and write the swiglu of each chosen expert's pairs."""
     rows = route_all(step, ints, weights, scratch)
     for expert in range(SHAPE_EXPERTS + 1):
         count = pairs_of(scratch, ints, rows, expert)
@@ -121,6 +123,7 @@ def up(step, ints, weights, scratch):
 
 @part
 def down(step, ints, weights, scratch, stream_out, routing):
+    """Write what each chosen expert makes of its pairs, and combine by row."""
     rows = find_live(step, ints)
     for expert in range(SHAPE_EXPERTS + 1):
         count = pairs_of(scratch, ints, rows, expert)
