@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infx.domain.acceptance import Acceptance
 from infx.engine.config import EngineConfig
-from infx.engine.mono.probe import acceptance, mono_check
+from infx.engine.mono.probe import arms
 from infx.engine.mono.probe.acceptance import AcceptanceCheck, Agreement, accepted
 from infx.engine.mono.probe.arms import Reference, Run
 from infx.engine.mono.probe.mono_check import MonoCheck
@@ -65,7 +65,7 @@ def looked(found: MonoCheck | AcceptanceCheck, questions: Sequence[list[int]]) -
 
 @pytest.mark.parametrize("method", ["eagle3", "none"])
 def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mono_check, "Compiled", Twins)
+    monkeypatch.setattr(arms, "Compiled", Twins)
     found = MonoCheck(config(method, 3 if method == "eagle3" else 0), 3)
     looked(found, prompts(2))
     assert found.ok
@@ -75,7 +75,7 @@ def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_layer_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mono_check, "Compiled", Twins)
+    monkeypatch.setattr(arms, "Compiled", Twins)
     monkeypatch.setattr(Twins, "wrong", ("mono", 2))
     found = MonoCheck(config(), 2)
     looked(found, prompts(2))
@@ -92,7 +92,7 @@ def test_a_check_that_saw_nothing_is_not_ok() -> None:
 
 
 def test_arms_that_choose_other_tokens_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptance, "Compiled", Twins)
+    monkeypatch.setattr(arms, "Compiled", Twins)
     found = AcceptanceCheck(config(), 3)
     looked(found, prompts(2))
     assert all(other.lengths == other.top1 == 1 for other in found.against.values())
