@@ -107,8 +107,9 @@ class Program:
         """Return the marked processes outside the guard's tree."""
         if not self._mark:
             return []
+        marked = list(_marked(self._mark))  # before the tree, which may grow meanwhile
         ours = {self.pid, *(process.pid for process in self._tree())}
-        return [process for process in _marked(self._mark) if process.pid not in ours]
+        return [process for process in marked if process.pid not in ours]
 
     def _ended_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

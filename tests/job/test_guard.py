@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from infx.domain.errors import InfraError
+from infx.job import process
 from infx.job.process import MARK, Program, exit_text
 from tests.job.processes import processes_of, wait_until
 
@@ -152,6 +154,23 @@ def test_a_server_that_another_program_runs_for_it(manner: str, tmp_path: Path) 
         said = server.stdout.read()
     assert (obeyed, said) == ((True, "bye\n") if manner == "polite" else (False, ""))
     assert not processes_of(tmp_path)
+
+
+def test_a_child_made_while_we_look_is_no_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def once_it_runs(mark: str) -> Iterator[psutil.Process]:
+        assert wait_until(psutil.Process(running.pid).children, 10)
+        yield from marked(mark)
+
+    marked = process._marked
+    monkeypatch.setattr(process, "_marked", once_it_runs)
+    env, nonce = {**os.environ, MARK: tmp_path.name}, tmp_path.name
+    running = Program(["sleep", "60"], env=env, log=tmp_path / "log", folder=tmp_path, nonce=nonce)
+    strangers = running._apart()
+    monkeypatch.undo()
+    running.stop(signal.SIGTERM, 10)
+    assert not strangers
 
 
 def test_another_mark_is_not_ours(tmp_path: Path) -> None:
