@@ -114,7 +114,8 @@ def _speculation(node: Node | None, library: Library) -> SpeculationSpec | None:
         method=section["method"],
         golden=section["golden"] or "",
         thinking=section["thinking"] or "",
-        law=section["law"],
+        law=section["law"] or "",
+        draft=section["draft"] or "",
         where=node.where,
     )
     return _with_lengths(spec, node, library) if spec.golden and library.goldens else spec

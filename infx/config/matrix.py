@@ -103,13 +103,15 @@ class SpeculationSpec:
     """How drafts are made and which golden curve gives their length under synthetic acceptance.
 
     ``length`` maps K to the acceptance length that the golden file holds for ``thinking``; the
-    loader read it, so nothing else opens the file. ``golden`` empty means real acceptance.
+    loader read it, so nothing else opens the file. ``golden`` empty means real acceptance, ``law``
+    empty the engine's own.
     """
 
     method: str
     golden: str = ""
     thinking: str = ""
-    law: str = "min-variance"
+    law: str = ""
+    draft: str = ""
     lengths: Mapping[int, float] = field(default_factory=dict)
     where: Where
 

@@ -98,7 +98,10 @@ class SpeculationSection(Section):
     method: Literal[METHODS]  # type: ignore[valid-type]
     golden: Name | None = Field(None, description="a file of golden_al/; none: real acceptance")
     thinking: Literal[THINKING] | None = None  # type: ignore[valid-type]
-    law: Literal[LAWS] = "min-variance"  # type: ignore[valid-type]
+    law: Literal[LAWS] | None = Field(  # type: ignore[valid-type]
+        None, description="how accepted tokens are drawn (default: as the engine draws them)"
+    )
+    draft: Text | None = Field(None, description="the model that drafts: a hub id or a path")
 
 
 class EntrySection(Section):

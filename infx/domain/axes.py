@@ -19,6 +19,7 @@ VOCABULARY: dict[str, tuple[str, ...]] = {
     "kv_cache_dtype": ("auto", "fp32", "bf16", "fp8", "mxfp4"),
     "index_cache_dtype": ("auto", "fp32", "bf16", "fp8", "mxfp4"),
     "kv_offload": ("none", "dram"),
+    "kv_offload_backend": ("auto", "native", "lmcache", "mooncake"),
 }
 
 
@@ -56,7 +57,10 @@ class Axes:
         (), "capacity", "padded decode widths (CUDA-graph capture sizes)", "rows", 1
     )
     prefix_caching: bool | None = _axis(None, "capacity", "reuse cached prefixes across requests")
+    chunked_prefill: bool | None = _axis(None, "capacity", "prompts are computed in pieces")
     kv_offload: str = _axis("none", "capacity", "where cold cache pages go")
+    kv_offload_backend: str = _axis("auto", "capacity", "what moves them")
+    kv_offload_gb: int | None = _axis(None, "capacity", "host memory for them, all ranks", "GB", 1)
 
 
 AXES: dict[str, Field[Any]] = {axis.name: axis for axis in fields(Axes)}

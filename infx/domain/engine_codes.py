@@ -27,6 +27,10 @@ ENGINE_CODES: dict[str, tuple[str, str]] = {
         "use eagle3 or dspark",
     ),
     "unsupported-verify": ("a way of verifying drafts that this build lacks", "use fixed"),
+    "unsupported-law": (
+        "an acceptance law that this engine cannot draw by",
+        "leave law out, or use a listed one",
+    ),
     "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
     "option-conflict": ("two settings of one thing that differ", "set one of them"),
     "unsupported-field": ("a known request field that the engine does not serve", "remove it"),

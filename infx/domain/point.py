@@ -120,8 +120,9 @@ class Arm:
 
     ``axes.conc`` is 0 here: a server does not know its load. ``image`` names the engine build
     (``pypi:xllamacpp==…`` or a container image with its digest). ``options`` are the engine options
-    that the recipe sets, by their names in the recipe; ``env`` likewise. ``accelerators`` is False
-    on a CPU machine, whose cores all ranks share.
+    that the recipe sets, by their names in the recipe; ``env`` likewise. ``draft`` is the model
+    that drafts (a hub id or a path; "": part of the target, or shipped with the engine).
+    ``accelerators`` is False on a CPU machine, whose cores all ranks share.
     """
 
     framework: str
@@ -134,6 +135,7 @@ class Arm:
     axes: Axes
     acceptance: Acceptance
     method: str = "none"
+    draft: str = ""
     options: Mapping[str, Scalar | tuple[Scalar, ...]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     start_limit_s: int = 300
@@ -154,9 +156,9 @@ class Arm:
             "image": self.image_digest or self.image,
             "model": [model.name, model.precision, weights, model.tokenizer],
             "hardware": self.hardware,
-            "axes": {name: getattr(self.axes, name) for name in SERVER_AXES},
+            "axes": _said(self.axes, SERVER_AXES),
             "acceptance": [*law, *acceptance.curve],
-            "method": self.method,
+            "method": [self.method, self.draft],
             "options": self.options,
             "env": self.env,
         }
@@ -166,8 +168,7 @@ class Arm:
 
         ``capacity_options`` are the engine options that cannot change an answer.
         """
-        kept = {name: getattr(self.axes, name) for name in _COMPUTATION_AXES}
-        content = self.identity() | {"axes": kept}
+        content = self.identity() | {"axes": _said(self.axes, _COMPUTATION_AXES)}
         content.pop("acceptance")
         options = {n: v for n, v in self.options.items() if n not in capacity_options}
         return content | {"options": options}
@@ -203,6 +204,12 @@ class Point:
     def gpus(self) -> int:
         """Accelerators the arm occupies; a CPU machine counts as one, whatever its ranks."""
         return self.arm.axes.tp * self.arm.axes.pp if self.arm.accelerators else 1
+
+
+def _said(axes: Axes, names: Collection[str]) -> dict[str, Any]:
+    """Return what is not by default, so that a new axis leaves the identities of old points."""
+    said = ((name, getattr(axes, name)) for name in names)
+    return {name: value for name, value in said if value != AXES[name].default}
 
 
 def short(identity: str) -> str:

@@ -21,7 +21,7 @@ GPU_REQUESTS = ("gres", "gpus-per-node", "none")
 """How sbatch is asked for accelerators: ``--gres``, ``--gpus-per-node``, or not at all."""
 RUNTIMES = ("none", "pyxis")
 """What runs containers on a cluster's nodes: pyxis is ``srun --container-image``."""
-METHODS = ("eagle3", "dspark", "mtp")
+METHODS = ("eagle3", "dspark", "mtp", "draft-model", "ngram")
 LAWS = ("min-variance", "geometric")
 """The acceptance laws that a length decides; `from-curve` needs a curve, which no file holds."""
 THINKING = ("on", "off")

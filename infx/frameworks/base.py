@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 
@@ -21,6 +21,7 @@ MONO_ROWS = 16
 class Launch:
     """A server to start: its command, extra environment, and the paths it answers on.
 
+    A program without a folder (``vllm``) is one of the image, or of the engine's own environment.
     ``health`` answers 200 when the process is up; ``models`` is the OpenAI list of models.
     """
 
@@ -33,9 +34,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An engine option that a recipe may set; ``kind`` is its type, ``flag`` its spelling.
+    """An engine option that a recipe may set; ``kind`` is its type (bool, int, float, str, tuple).
 
-    ``capacity`` options (threads, slots, cache size) cannot change an answer, only how many fit.
+    It is given as ``flag``, or, where that is "", as the environment variable ``env``. ``choices``
+    are the values that the engine takes (empty: any). ``capacity`` options (threads, slots, cache
+    size) cannot change an answer, only how many fit.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Option:
     flag: str
     about: str
     capacity: bool = False
+    env: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +62,16 @@ class Refusal:
 class Framework(Protocol):
     """One engine. Pure but for `tokenizer`, which may write files into the folder it is given.
 
-    ``options`` are keyed by their names in a recipe (with hyphens). ``pages`` are the paths whose
-    JSON answers `resolved`, `acceptance` and `nonce` read; ``gauges`` maps ``peak_running``,
+    ``options`` are keyed by their names in a recipe (with hyphens). ``laws`` are those that its
+    synthetic acceptance can draw by, its own first (empty: it has none). ``pages`` are the paths
+    whose JSON answers `resolved`, `acceptance` and `nonce` read; ``gauges`` maps ``peak_running``,
     ``peak_waiting`` and ``kv_cache_usage_peak`` to the metric whose peak each is.
     """
 
     name: str
     options: Mapping[str, Option]
     methods: tuple[str, ...]
+    laws: tuple[Law, ...]
     pages: tuple[str, ...]
     gauges: Mapping[str, str]
 

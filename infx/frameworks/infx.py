@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.axes import AXES, kebab
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
@@ -39,6 +39,7 @@ class Infx:
 
     name = "infx"
     methods: tuple[str, ...] = ("none", "eagle3", "dspark")
+    laws: tuple[Law, ...] = ("min-variance", "geometric", "from-curve")
     pages: tuple[str, ...] = (INFO, "/v1/models")
     options: Mapping[str, Option] = {
         option.name: option
@@ -138,6 +139,9 @@ def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
         if getattr(axes, name) != AXES[name].default:
             sentence = f"infx has no {kebab(name)}: {getattr(axes, name)}"
             yield Refusal("unsupported-axis", sentence, name)
+    if axes.chunked_prefill is False:
+        sentence = "infx computes every prompt in pieces: chunked-prefill cannot be false"
+        yield Refusal("unsupported-axis", sentence, "chunked_prefill")
     if arm.options.get("dtype", "float32") != "float32":
         yield Refusal("unsupported-dtype", f"dtype {arm.options['dtype']}: expected float32")
     if arm.axes.k > MOST_DRAFTS.get(arm.method, arm.axes.k):

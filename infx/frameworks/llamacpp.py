@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.axes import AXES, Axes, kebab
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
@@ -30,6 +30,7 @@ class LlamaCpp:
 
     name = "llamacpp"
     methods: tuple[str, ...] = ("none",)
+    laws: tuple[Law, ...] = ()
     pages: tuple[str, ...] = ("/props", "/slots", "/v1/models")
     options: Mapping[str, Option] = {
         option.name: option

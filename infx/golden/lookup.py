@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from infx.config.matrix import SpeculationSpec
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
 
 __all__ = ["acceptance"]
 
 
-def acceptance(spec: SpeculationSpec, k: int) -> Acceptance:
+def acceptance(spec: SpeculationSpec, k: int, law: Law) -> Acceptance:
     """Return the acceptance for K draft tokens in a throughput run.
 
-    It is synthetic at the golden length, and real without drafts (K = 0) and without a golden
-    file. Raises ConfigError (``golden-k-missing``) when the curve has no length for this K.
+    It is synthetic at the golden length, drawn by ``law`` if ``spec`` names none; real without
+    drafts (K = 0) and without a golden file. Raises ConfigError (``golden-k-missing``) when the
+    curve has no length for this K.
     """
     if k == 0 or not spec.golden:
         return Acceptance(k=k)
@@ -23,7 +24,7 @@ def acceptance(spec: SpeculationSpec, k: int) -> Acceptance:
     return Acceptance(
         mode="synthetic",
         length=spec.lengths[k],
-        law=spec.law,  # type: ignore[arg-type]
+        law=spec.law or law,  # type: ignore[arg-type]
         golden=spec.golden,
         thinking=spec.thinking,
         k=k,

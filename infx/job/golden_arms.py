@@ -58,7 +58,7 @@ def _drafting(entry: Entry, method: str) -> Entry:
 
 def _arm(entry: Entry, framework: Framework, k: int, seats: int) -> Arm:
     refused: Refusal | None = None
-    maker = ArmMaker(entry, framework.options)
+    maker = ArmMaker(entry, framework)
     for element in elements(_at(entry.scenarios[0], k, seats)):
         arm = maker.arm(element.values, "evaluation")
         refusal = next(iter(framework.refusals(arm)), None)

@@ -93,6 +93,11 @@ def _speculation(entry: Entry, framework: Framework) -> Iterator[Finding]:
             f"{', '.join(framework.methods)}"
         )
         yield Finding("unsupported-method", "error", sentence, entry.speculation.where)
+    law = entry.speculation.law
+    if entry.speculation.golden and (law or not framework.laws) and law not in framework.laws:
+        drawn = ", ".join(framework.laws) or "none: it has no synthetic acceptance"
+        sentence = f"{framework.name} cannot draw by {law or 'any law'}; it has {drawn}"
+        yield Finding("unsupported-law", "error", sentence, entry.speculation.where)
 
 
 def _mono_serves(k: int, at: Where) -> Finding:

@@ -58,7 +58,7 @@ class _Entry:
     def __init__(self, entry: Entry, harness: Harness, ledger: Ledger) -> None:
         self._entry, self._ledger = entry, ledger
         self._framework = frameworks.get(entry.framework)
-        self._arms = ArmMaker(entry, self._framework.options)
+        self._arms = ArmMaker(entry, self._framework)
         self._points = PointMaker(self._arms, harness)
         self._findings: list[Finding] = []
         self._refused: dict[int, Refusal | None] = {}

@@ -16,7 +16,7 @@ from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.point import SERVER_AXES, Accuracy, Arm, FixedLengths, Harness, Point, Workload
-from infx.frameworks.base import Option
+from infx.frameworks.base import Framework, Option
 from infx.golden import acceptance
 from infx.plan.expand import Values, memoised, whole
 
@@ -33,9 +33,10 @@ _SHORT = {"conc": "c", "max_num_seqs": "mns", "tp": "tp", "pp": "pp", "ep": "ep"
 class ArmMaker:
     """Makes the arms of one entry, each distinct configuration once."""
 
-    def __init__(self, entry: Entry, known: Mapping[str, Option]) -> None:
-        """``known`` are the engine's options: each value must be of its option's kind."""
-        self.entry = entry
+    def __init__(self, entry: Entry, framework: Framework) -> None:
+        """Each value of an option must be of the kind that ``framework`` says."""
+        self.entry, self._laws = entry, framework.laws
+        known = framework.options
         self.options = {**entry.recipe.options, **entry.options}
         self._evaluate = {
             name: _value(value, partial(_check_option, known[name], _place(entry, name)))
@@ -68,6 +69,7 @@ class ArmMaker:
             axes=Axes(conc=0, **{name: values[name] for name in SERVER_AXES}),
             acceptance=self._acceptance(values["k"], mode),
             method=entry.speculation.method if entry.speculation and values["k"] else "none",
+            draft=entry.speculation.draft if entry.speculation and values["k"] else "",
             options=options,
             env=recipe.env,
             start_limit_s=recipe.start_limit_s,
@@ -77,7 +79,7 @@ class ArmMaker:
     def _acceptance(self, k: int, mode: str) -> Acceptance:
         if mode == "evaluation" or self.entry.speculation is None:
             return Acceptance(k=k)
-        return acceptance(self.entry.speculation, k)
+        return acceptance(self.entry.speculation, k, next(iter(self._laws), "min-variance"))
 
 
 class PointMaker:

@@ -112,6 +112,7 @@ def test_real_acceptance_says_nothing_of_a_length(tmp_path: Path) -> None:
         ({"axes": {"ep": 2}}, "unsupported-axis"),
         ({"axes": {"dp_attention": True}}, "unsupported-axis"),
         ({"axes": {"kv_offload": "dram"}}, "unsupported-axis"),
+        ({"axes": {"chunked_prefill": False}}, "unsupported-axis"),
         ({"options": {"dtype": "bfloat16"}}, "unsupported-dtype"),
         ({"method": "medusa"}, "unsupported-method"),
     ],

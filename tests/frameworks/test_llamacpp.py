@@ -69,7 +69,10 @@ FOREIGN: dict[str, Any] = {
     "block_size": 16,
     "max_num_batched_tokens": 512,
     "capture_sizes": (4,),
+    "chunked_prefill": True,
     "kv_offload": "dram",
+    "kv_offload_backend": "native",
+    "kv_offload_gb": 4,
 }
 
 

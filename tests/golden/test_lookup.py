@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,20 +24,25 @@ SPEC = SpeculationSpec(
 
 
 def test_synthetic_at_the_golden_length() -> None:
-    assert acceptance(SPEC, 3) == Acceptance(
+    assert acceptance(SPEC, 3, "min-variance") == Acceptance(
         mode="synthetic", length=2.78, law="min-variance", golden="curve", thinking="on", k=3
     )
 
 
+def test_the_law_that_is_named_stands_over_the_engines() -> None:
+    named = replace(SPEC, law="geometric")
+    assert acceptance(named, 3, "min-variance").law == "geometric"
+
+
 def test_real_without_drafts_or_without_a_curve() -> None:
-    assert acceptance(SPEC, 0) == Acceptance()
+    assert acceptance(SPEC, 0, "min-variance") == Acceptance()
     bare = SpeculationSpec(method="eagle3", where=WHERE)
-    assert acceptance(bare, 3) == Acceptance(k=3)
+    assert acceptance(bare, 3, "min-variance") == Acceptance(k=3)
 
 
 def test_never_interpolated() -> None:
     with pytest.raises(ConfigError) as raised:
-        acceptance(SPEC, 2)
+        acceptance(SPEC, 2, "min-variance")
     (finding,) = raised.value.findings
     assert (finding.code, finding.where) == ("golden-k-missing", WHERE)
     assert finding.hint == "it holds K = 1, 3"
