@@ -109,11 +109,16 @@ def _at_width(times: WidthTimes) -> dict[str, Any]:
 
 
 def _ratio(above: list[float], below: list[float]) -> dict[str, Any]:
-    """Return the ratio of medians with its 95 % interval: rounds are pairs, and are resampled."""
+    """Return the median of the rounds' ratios with its 95 % interval, by resampling rounds.
+
+    What slows a round slows both arms of it: their ratio keeps still where the times do not.
+    """
     from infx.analysis.intervals import percentile_of, request_interval
 
-    interval = request_interval([below], [above], percentile_of(50), paired=True)
-    return {"ratio": _median(above) / _median(below), "interval": interval}
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    ones = [1.0] * len(ratios)
+    interval = request_interval([ones], [ratios], percentile_of(50), paired=True)
+    return {"ratio": _median(ratios), "interval": interval}
 
 
 def _median(values: list[float]) -> float:
@@ -158,8 +163,8 @@ def _bytes(one: dict[str, Any]) -> tuple[object, ...]:
 def _notes(told: dict[str, Any]) -> list[str]:
     return [
         f"{told['cpu']}, {told['threads']} thread, load {told['load']:.1f}; medians (least) of"
-        f" {told['rounds']} interleaved rounds; layers {told['layers']} in turn, context"
-        f" {told['context']}",
+        f" {told['rounds']} interleaved rounds, ratios round by round; layers {told['layers']} in"
+        f" turn, context {told['context']}",
         f"routing: {told['routing']}",
         f"{told['floor']}",
         "copy bandwidth: a copy of as many bytes as the timed layers read at that width, in the"

@@ -108,32 +108,38 @@ STREAMS, RATE = 64, 20
 FLAGS = ("--model", "null", "--null-rate", str(RATE), "--max-num-seqs", str(STREAMS))
 
 
-def prove_load(seconds: int) -> None:
+def prove_load(seconds: int, tries: int = 1) -> None:
     """Stream ``seconds`` long to 64 clients, and assert that all is well and nothing is left.
 
     At most 1 % of the writes come over 5 ms after the sampler's return, and what this machine's
     other work makes late: one of the four wake-ups between sampler and socket (sampler, engine,
     event loop, and the one before in the same burst), if each is over 2 ms late as often as a
-    sleeper is meanwhile. On a quiet machine that is nothing.
+    sleeper is meanwhile. On a quiet machine that is nothing. A server that is late is late each
+    time, a machine is not: one of ``tries`` is enough.
     """
     with running(*FLAGS) as server:
         process = psutil.Process(server.process.pid)
         stream_all(server.url, STREAMS, 5, limit_s=30)
         server.until(lambda: server.metric("num_requests_running") == 0)
         before_mb, before_files = process.memory_info().rss / 1e6, process.num_fds()
-        late_before, before = writes(server)
-        with Oversleep() as machine:
-            load = stream_all(
-                server.url, STREAMS, seconds * RATE, limit_s=2 * seconds + 20, every_s=0.005
-            )
-        late_after, after = writes(server)
-        late = (late_after - late_before) / (after - before)
-        print(load, f"late {late:.4f}, machine {machine.late:.4f}")
-        assert (load.whole, load.events) == (STREAMS, STREAMS * seconds * RATE)
-        assert late <= 0.01 + 1 - (1 - machine.late) ** 4
+        assert any(in_time(server, seconds) for _ in range(tries))
         server.until(lambda: server.metric("num_requests_running") == 0)
         assert server.metric("kv_cache_usage") == 0
         server.until(lambda: process.num_fds() <= before_files)
         assert process.memory_info().rss / 1e6 < 1.05 * before_mb + 3
         ends = re.findall(r'requests_finished_total\{reason="(\w+)"', server.get("/metrics"))
         assert ends == ["length"]
+
+
+def in_time(server: Running, seconds: int) -> bool:
+    """Assert that every stream is whole, and return whether few enough of the writes were late."""
+    late_before, before = writes(server)
+    with Oversleep() as machine:
+        load = stream_all(
+            server.url, STREAMS, seconds * RATE, limit_s=2 * seconds + 20, every_s=0.005
+        )
+    late_after, after = writes(server)
+    late = (late_after - late_before) / (after - before)
+    print(load, f"late {late:.4f}, machine {machine.late:.4f}")
+    assert (load.whole, load.events) == (STREAMS, STREAMS * seconds * RATE)
+    return late <= 0.01 + 1 - (1 - machine.late) ** 4

@@ -10,4 +10,4 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def test_64_streams_of_8_seconds_come_on_time_and_leave_nothing():
-    prove_load(seconds=8)
+    prove_load(seconds=8, tries=3)

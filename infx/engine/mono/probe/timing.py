@@ -6,7 +6,7 @@ import os
 import platform
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,11 @@ from infx.engine.weights import target_weights
 
 __all__ = ["Bench", "WidthTimes", "bench", "machine_facts"]
 
+COMPILED: tuple[Arm, ...] = ("mono", "unfused")
+
 # Passes over all layers that one figure is the mean of, after one that is not timed: those of torch
 # are twenty times as long.
-PASSES: Mapping[Arm, int] = {"mono": 10, "unfused": 10, "reference": 2}
+PASSES, TORCH_PASSES = 10, 2
 WARM_ROUNDS = 2
 
 
@@ -83,9 +85,10 @@ def bench(
 ) -> Bench:
     """Return the times of the layers with experts, each request with ``context`` tokens.
 
-    A round runs every width, in random order, by every arm, one beside the other in random order,
-    all layers in turn; a row a request, random streams, so routing is as spread as the router makes
-    it. One thread. ``tell`` hears after each round.
+    A round runs every width, in random order: the two compiled arms pass by pass one beside the
+    other, which comes first by chance, then torch; a pass is all layers in turn. A row a request,
+    random streams, so routing is as spread as the router makes it. One thread. ``tell`` hears after
+    each round.
     """
     run = _Runs(config, context, max(widths))
     made = Bench(run.layers, context, [run.times(width) for width in widths])
@@ -100,13 +103,13 @@ def bench(
 
 def _round(run: _Runs, made: Bench, draw: random.Random, keep: bool) -> None:
     for times in draw.sample(made.widths, len(made.widths)):
-        for arm in draw.sample(ARMS, len(ARMS)):
-            prepare_us, us = run.measure(times.width, arm)
-            if keep:
-                times.us[arm].append(us)
-                times.prepare_us += [prepare_us] if arm == "mono" else []
+        prepare_us, us = run.measure(times.width, draw)
         copy = run.copy(times.bytes * len(made.layers))
-        times.copy_gb_s += [copy] if keep else []
+        if keep:
+            times.prepare_us.append(prepare_us)
+            times.copy_gb_s.append(copy)
+            for arm in ARMS:
+                times.us[arm].append(us[arm])
 
 
 class _Runs:
@@ -140,25 +143,35 @@ class _Runs:
         read = [layer_bytes(self._table, union, width, self._context) for union in unions]
         return WidthTimes(width, sum(unions) / len(unions), sum(read) // len(read))
 
-    def measure(self, width: int, arm: Arm) -> tuple[float, float]:
-        """Return µs of preparing a step, and of a layer."""
-        step, run, passes = self._step(width), self._three.runs[arm], PASSES[arm]
-        three = self._three
-        own = three.reference if arm == "reference" else three.compiled
+    def measure(self, width: int, draw: random.Random) -> tuple[float, dict[Arm, float]]:
+        """Return µs of preparing a step of the compiled arms, and of a layer by each arm."""
+        step = self._step(width)
+        begun = time.perf_counter_ns()
+        self._three.compiled.prepare(step)
+        prepare_us = (time.perf_counter_ns() - begun) / 1e3
+        orders = [draw.sample(COMPILED, 2) for _ in range(PASSES)]
+        us = self._us(width, orders)
+        self._three.reference.prepare(step)
+        return prepare_us, us | self._us(width, [["reference"]] * TORCH_PASSES)
+
+    def _us(self, width: int, orders: Sequence[Sequence[Arm]]) -> dict[Arm, float]:
+        """Return µs a layer of the arms in ``orders``, one order a pass, after one not timed."""
+        spent: dict[Arm, int] = dict.fromkeys(orders[0], 0)
+        for arm in spent:
+            self._pass(arm, width)
+        for order in orders:
+            for arm in order:
+                spent[arm] += self._pass(arm, width)
+        return {arm: ns / 1e3 / len(orders) / len(self.layers) for arm, ns in spent.items()}
+
+    def _pass(self, arm: Arm, width: int) -> int:
+        """Return the nanoseconds of all layers in turn."""
+        run: Run = self._three.runs[arm]
         stream, out = self._streams[:width], self._out[:width]
         begun = time.perf_counter_ns()
-        own.prepare(step)
-        ready = time.perf_counter_ns()
-        self._pass(run, stream, out)
-        warm = time.perf_counter_ns()
-        for _ in range(passes):
-            self._pass(run, stream, out)
-        ended = time.perf_counter_ns()
-        return (ready - begun) / 1e3, (ended - warm) / 1e3 / passes / len(self.layers)
-
-    def _pass(self, run: Run, stream: Numbers, out: Numbers) -> None:
         for layer in self.layers:
             run(layer, stream, out)
+        return time.perf_counter_ns() - begun
 
     def copy(self, count: int) -> float:
         """Return GB/s of a copy of ``count`` bytes that was done just before, read and written."""
