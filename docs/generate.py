@@ -1,10 +1,11 @@
-"""Write the generated files: docs/{axes,cli,clusters,codes}.md and configs/schema/*.json.
+"""Write the generated files: docs/{axes,cli,clusters,codes,recipes}.md and configs/schema/*.json.
 
-Of docs/mono.md the part between its two marks.
+Of docs/mono.md and docs/golden.md the part between two marks.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from infx.domain.codes import CODES, Code
 from infx.engine.mono.refusal import LEVELS, Level
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from recipe_tables import curves_table, recipes_page  # noqa: E402
+
 NOTE = "<!-- Written by `make docs`; a test compares it. -->\n"
 
 FAMILIES = {
@@ -57,6 +62,7 @@ MONO_LEVELS: dict[Level, str] = {
     "step": "At each step; `mono-build-failed` is that of its width, for good.",
 }
 MARKS = ("<!-- refusals: written by `make docs` -->\n", "<!-- end of refusals -->\n")
+CURVES = ("<!-- curves: written by `make docs` -->\n", "<!-- end of curves -->\n")
 
 SECTIONS = {
     "ClusterSection": "A cluster",
@@ -64,6 +70,7 @@ SECTIONS = {
     "SlurmSection": "`slurm`",
     "ContainerSection": "`slurm: container`",
     "ExcludedNodesSection": "`slurm: exclude-nodes`, each item",
+    "SrtSection": "`srt`",
 }
 CLUSTERS_HEAD = """
 `configs/clusters.yaml` says where jobs run: a mapping of a name to a cluster. A matrix entry names
@@ -159,11 +166,21 @@ def mono_refusals() -> str:
 
 def mono_page() -> str:
     """Return docs/mono.md as it is, with its refusals as they should be. Raises ValueError."""
-    before, begin, rest = (ROOT / "docs/mono.md").read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
+    return _filled("docs/mono.md", MARKS, mono_refusals())
+
+
+def golden_page() -> str:
+    """Return docs/golden.md as it is, with the curves as they should be. Raises ValueError."""
+    return _filled("docs/golden.md", CURVES, curves_table(ROOT))
+
+
+def _filled(name: str, marks: tuple[str, str], text: str) -> str:
+    """Return a page with ``text`` between its two marks. Raises ValueError without them."""
+    before, begin, rest = (ROOT / name).read_text().partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise ValueError(f"docs/mono.md: expected the marks {MARKS[0]!r} and {MARKS[1]!r}")
-    return f"{before}{begin}\n{mono_refusals()}\n{end}{after}"
+        raise ValueError(f"{name}: expected the marks {marks[0]!r} and {marks[1]!r}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def pages() -> dict[str, str]:
@@ -173,7 +190,9 @@ def pages() -> dict[str, str]:
         "cli": cli_page,
         "clusters": clusters_page,
         "codes": codes_page,
+        "golden": golden_page,
         "mono": mono_page,
+        "recipes": lambda: recipes_page(ROOT, NOTE),
     }
     return {f"{name}.md": page() for name, page in made.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -56,6 +57,34 @@ def test_the_page_of_mono_lists_every_refusal_at_its_level() -> None:
         section.index(about) for about in made.MONO_LEVELS.values()
     )
     assert (ROOT / "docs/mono.md").read_text() == made.mono_page(), "mono.md is stale: make docs"
+
+
+def test_the_page_of_recipes_lists_each_with_all_it_says() -> None:
+    page = (ROOT / "docs/recipes.md").read_text()
+    sections = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    names = [path.stem for path in (ROOT / "recipes").glob("*.yaml")]
+    assert len(names) > 5
+    for name in names:
+        keys = re.findall(r"^  ([\w.-]+):", (ROOT / f"recipes/{name}.yaml").read_text(), re.M)
+        told = {key for key in keys if f"`{key}`" in sections[name]}
+        assert set(keys) - told <= {"name", "weights", "revision", "tokenizer", "heads", "kv-heads"}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], ""),
+        ([4], "4"),
+        ([4, 8], "4, 8"),
+        ([1, 2, 3], "1–3"),
+        ([4, 8, 12, 16, 80], "4–16 by 4, 80"),
+        ([4, 8, 16, 24, 32], "4, 8–32 by 8"),
+        ([*range(4, 73, 4), *range(80, 145, 8), 160, 192], "4–72 by 4, 80–144 by 8, 160, 192"),
+    ],
+)
+def test_a_list_of_sizes_is_shown_in_short(numbers: list[int], text: str) -> None:
+    generator()  # makes docs/ importable
+    assert importlib.import_module("recipe_tables").short_list(numbers) == text
 
 
 def test_the_pages_hold_commands() -> None:

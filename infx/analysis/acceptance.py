@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass
 
 from infx.analysis.evidence import Limits
-from infx.domain.acceptance import Acceptance, distribution, moments
+from infx.domain.acceptance import REQUEST_LAWS, Acceptance, distribution, moments
+from infx.domain.record import EngineCounters, PointRecord
 
-__all__ = ["Tolerance", "tolerance"]
+__all__ = ["Tolerance", "independent_draws", "tolerance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The limit around an asked length (tokens a step), over ``steps`` verify steps, and what
-    sets it: ``4σ of the law`` or ``1 % of it``."""
+    """The limit around an asked length (tokens a step), over ``steps`` that drew for
+    themselves, and what sets it: ``4σ of the law`` or ``1 % of it``."""
 
     slack: float
     share: float
@@ -23,6 +24,22 @@ class Tolerance:
 
     def __str__(self) -> str:
         return f"limit ±{self.share * 100:.2g} % at {self.steps} steps ({self.reason})"
+
+
+def independent_draws(record: PointRecord) -> int | None:
+    """Return how many draws of its law the realised length of a point is at least the mean of.
+
+    Where each request draws for itself, these are its verify steps. Where one draw serves a whole
+    batch, the mean weighs each draw by the requests of its step: n steps of at most b requests
+    scatter no wider than n/b draws of one weight (Σwᵢ² ≤ b·Σwᵢ). None when the engine does not
+    tell.
+    """
+    counters = record.counters or EngineCounters()
+    steps, law = counters.verify_steps, record.point.arm.acceptance.law
+    if steps is None or law in REQUEST_LAWS:
+        return steps
+    widest = max(record.point.conc, math.ceil(counters.peak_running or 0))
+    return max(1, steps // widest) if steps else 0
 
 
 def tolerance(asked: Acceptance, steps: int | None, limits: Limits) -> Tolerance | None:

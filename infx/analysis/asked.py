@@ -7,21 +7,34 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Asked", "read_asked"]
+__all__ = ["PAUSE_S", "Asked", "read_asked"]
+
+SESSION_ERRORS = 0.10
+"""Sessions run long, so that public runs of them may lose more requests than others."""
+
+ERRORS = 0.05
+"""The share of failed requests that a run may have, unless its plan says another."""
+
+PAUSE_S = 10.0
+"""aiperf's agentic scenario lets no more time pass without a request in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a run was told to do; None where it was not told (or may vary).
 
+    ``lanes`` is the number of recorded sessions that are replayed at a time: each has the lengths
+    of its trace and its pauses, of which those of all lanes at once last ``pause_s`` at most.
     ``unread`` is the reason why nothing of it is known, and empty when it could be read.
     """
 
     conc: int | None = None
+    lanes: int | None = None
+    pause_s: float = 0.0
     requests: int | None = None
     osl: int | None = None
     duration_s: float | None = None
-    error_share: float = 0.05
+    error_share: float = ERRORS
     unread: str = ""
 
 
@@ -58,6 +71,7 @@ class _Phase(msgspec.Struct, frozen=True):
     concurrency: float | None = None
     requests: float | None = None
     duration: float | None = None
+    timing_mode: str = ""
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -86,12 +100,16 @@ def read_asked(input_config: Any) -> Asked:
 
 def _of(phase: _Phase, dataset: _Dataset) -> Asked:
     independent = dataset.independent()
+    sessions = phase.timing_mode == "agentic_replay"
     osl = dataset.length() if independent else None
     return Asked(
         conc=_whole(phase.concurrency) if independent else None,
+        lanes=_whole(phase.concurrency) if sessions else None,
+        pause_s=PAUSE_S if sessions else 0.0,
         requests=_whole(phase.requests),
         osl=osl.fixed() if osl else None,
         duration_s=phase.duration,
+        error_share=SESSION_ERRORS if sessions else ERRORS,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infx.analysis.pareto import View, view_frontier
-from infx.domain.point import FixedLengths, Point
+from infx.domain.point import Accuracy, Point
 from infx.domain.record import PointRecord
 
 __all__ = ["Line", "line_frontiers", "line_of", "lines_of"]
@@ -14,19 +14,13 @@ __all__ = ["Line", "line_frontiers", "line_of", "lines_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What points of one curve share: other lengths answer other questions, and mono is a
-    computation of its own, whose curve is looked at beside that without it. The number of requests
-    does not: it follows the concurrency."""
+    """What points of one curve share: other lengths (or sessions) answer other questions, and mono
+    is a computation of its own, whose curve is looked at beside that without it. The number of
+    requests does not: it follows the concurrency. ``workload`` is in words: ``64 in, 32 out``."""
 
     entry: str
-    isl: int
-    osl: int
+    workload: str
     mono: str = "off"
-
-    @property
-    def workload(self) -> str:
-        """Return ``64 in, 32 out`` (tokens)."""
-        return f"{self.isl} in, {self.osl} out"
 
     def apart(self, lines: Iterable[Line]) -> str:
         """Return what tells the line from those of its entry among ``lines``: ``mono on``,
@@ -40,8 +34,8 @@ class Line:
 def line_of(point: Point) -> Line:
     """Return the line of a throughput point."""
     workload = point.workload
-    assert isinstance(workload, FixedLengths)
-    return Line(entry=point.entry, isl=workload.isl, osl=workload.osl, mono=point.arm.axes.mono)
+    assert not isinstance(workload, Accuracy)
+    return Line(entry=point.entry, workload=workload.words, mono=point.arm.axes.mono)
 
 
 def lines_of(points: Iterable[Point]) -> list[Line]:

@@ -39,13 +39,15 @@ _PHASE_END = re.compile(
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """When a request ran (ns since the epoch), in which phase, and the name of its prompt."""
+    """When a request ran (ns since the epoch), in which phase, the name of its prompt, and of the
+    replayed session that it belongs to."""
 
     request_start_ns: int
     request_end_ns: int
     benchmark_phase: str = "profiling"
     x_request_id: str = ""
     conversation_id: str = ""
+    root_correlation_id: str = ""
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -69,6 +71,7 @@ class Metrics(msgspec.Struct, frozen=True):
     output_sequence_length: Value | None = None
     usage_prompt_tokens: Value | None = None
     usage_completion_tokens: Value | None = None
+    osl_mismatch_diff_pct: Value | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -103,6 +106,8 @@ class Summary(msgspec.Struct, frozen=True):
     is_complete: bool = True
     incomplete_reason: str = ""
     completed_request_count: Total | None = None
+    theoretical_prefix_cache_hit: Total | None = None
+    skipped_context_overflow_count: Total | None = None
     input_config: Any = None
     metadata: dict[str, Any] | None = None
 

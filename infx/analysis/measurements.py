@@ -76,7 +76,8 @@ def measure(export: Export, asked: Asked, gpus: int) -> Measurement:
         tput_tok_s_gpu=(math.fsum(isl) + math.fsum(osl)) / window / gpus,
         output_tput_tok_s_gpu=math.fsum(osl) / window / gpus,
         input_tput_tok_s_gpu=math.fsum(isl) / window / gpus,
-        osl_mismatches=osl_mismatches(rows, asked.osl),
+        osl_mismatches=_own_mismatches(rows) if asked.lanes else osl_mismatches(rows, asked.osl),
+        theoretical_prefix_hit_share=_theoretical_hits(export),
     )
 
 
@@ -147,6 +148,17 @@ def osl_mismatches(rows: Sequence[Row], asked_osl: int | None) -> int:
     slack = min(asked_osl * _RE_TOKENISED_SHARE, _RE_TOKENISED_TOKENS)
     exact = _all_count(rows, "usage_completion_tokens")
     return sum(abs(n - asked_osl) > (0 if exact else slack) for n in output_lengths(rows))
+
+
+def _own_mismatches(rows: Sequence[Row]) -> int:
+    """Return how many outputs are not as long as their trace says, as aiperf compares them."""
+    told = (row.metrics.osl_mismatch_diff_pct for row in rows)
+    return sum(bool(one and one.value) for one in told)
+
+
+def _theoretical_hits(export: Export) -> float | None:
+    told = export.summary.theoretical_prefix_cache_hit if export.summary else None
+    return told.avg / 100 if told and told.avg is not None else None
 
 
 def _overlap(row: Row, start_ns: int, end_ns: int) -> int:

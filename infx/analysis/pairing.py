@@ -186,8 +186,9 @@ def _asked(seen: Seen) -> str:
 def _asked_parts(point: Point) -> dict[str, object]:
     """Return what a point is asked, by the names of the matrix."""
     asked = {kebab(f.name): getattr(point.workload, f.name) for f in fields(point.workload)}
-    for limit in ("bars", "error-share", "source"):
-        asked.pop(limit, None)
+    told_by_content = ("trace",) if asked.get("content") and "trace" in asked else ()
+    for name in ("bars", "error-share", "source", "longest", *told_by_content):
+        asked.pop(name, None)
     parts = {"mode": point.mode, "model": point.arm.model.name, "conc": point.conc}
     return {**parts, "queueing": point.queueing, **asked}
 

@@ -9,6 +9,9 @@ from infx.analysis.evidence import Evidence, Findings, beyond, error, percent, w
 from infx.analysis.measurements import account, steady_conc
 from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.findings import Finding
+from infx.domain.point import Agentic
+
+_OVERRIDE = "unsafe_override"
 
 __all__ = [
     "asked_unknown",
@@ -76,13 +79,19 @@ def incomplete(evidence: Evidence) -> Findings:
 
 
 def unsafe_scenario(evidence: Evidence) -> Findings:
-    """A published scenario ran with one of its own rules switched off."""
+    """A published scenario ran with one of its own rules switched off: an error, unless the point
+    was planned so."""
     metadata = (evidence.export.summary.metadata if evidence.export.summary else None) or {}
     if metadata.get("submission_valid") is False:
         told = metadata.get("submission_invalid_reasons") or ("no reason",)
         reasons = ", ".join(map(str, told if isinstance(told, list | tuple) else (told,)))
-        name = metadata.get("scenario", "the scenario")
-        yield error("unsafe-scenario", f"{name} is not valid for submission: {reasons}")
+        text = f"{metadata.get('scenario', 'the scenario')} is not valid for submission: {reasons}"
+        load = evidence.record.point.workload if evidence.record else None
+        faults = load.submission_faults if isinstance(load, Agentic) else ()
+        if faults and reasons == _OVERRIDE:
+            yield warning("own-scenario", f"{text}, as planned ({'; '.join(faults)})")
+        else:
+            yield error("unsafe-scenario", text)
 
 
 def asked_unknown(evidence: Evidence) -> Findings:
@@ -134,6 +143,7 @@ def window_short(evidence: Evidence) -> Findings:
     if not asked.duration_s or not evidence.measurement or reached:
         return
     seen, least = evidence.measurement.window_s, evidence.limits.window_share * asked.duration_s
+    least -= 2 * asked.pause_s  # sessions may be silent at both ends
     if seen < least:
         text = f"the window is {seen:.4g} s long, asked {asked.duration_s:g} s"
         yield error("window-short", f"{text}, at least {least:.4g} s")
@@ -151,10 +161,8 @@ def osl_mismatch(evidence: Evidence) -> Findings:
     measurement = evidence.measurement
     if measurement and measurement.osl_mismatches:
         text = f"{measurement.osl_mismatches} of {measurement.requests.ok} outputs"
-        yield error(
-            "osl-mismatch",
-            f"{text} are not {evidence.asked.osl} tokens long (mean {measurement.osl.mean:.4g})",
-        )
+        long = f"{evidence.asked.osl} tokens long" if evidence.asked.osl else "as long as recorded"
+        yield error("osl-mismatch", f"{text} are not {long} (mean {measurement.osl.mean:.4g})")
 
 
 def text_missing(evidence: Evidence) -> Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from infx.analysis.acceptance import tolerance
+from infx.analysis.acceptance import independent_draws, tolerance
 from infx.analysis.configuration import differences
 from infx.analysis.evidence import Evidence, Findings, error, percent, warning
 from infx.analysis.measurements import account
@@ -20,6 +20,9 @@ __all__ = [
     "prefix_cache_hits",
 ]
 
+_COUNT_MONO = ("infx",)
+"""The engines whose counters tell which decode steps mono served."""
+
 _CODES_TOLD = 4
 """A sentence names so many codes; the point's details have all."""
 
@@ -32,7 +35,7 @@ def acceptance_off(evidence: Evidence) -> Findings:
     asked, counters = record.point.arm.acceptance, record.counters or EngineCounters()
     seen, limit = (
         counters.acceptance_length,
-        tolerance(asked, counters.verify_steps, evidence.limits),
+        tolerance(asked, independent_draws(record), evidence.limits),
     )
     if asked.length is None or seen is None or limit is None:
         text = f"the engine does not tell its acceptance length, asked {asked.length}"
@@ -55,6 +58,9 @@ def mono_coverage(evidence: Evidence) -> Findings:
     if seen.mono_coverage is None and seen.mono_share is not None:
         text = "no decode step was eligible for mono: the unfused layers served all of them"
         yield warning("mono-unused", f"{text}{_refused(seen)}")
+    elif seen.mono_coverage is None and record.point.arm.framework not in _COUNT_MONO:
+        text = f"{record.point.arm.framework} counts no steps of mono: only its log was looked at"
+        yield warning("mono-untold", text)
     elif seen.mono_coverage is None:
         text = "the engine does not tell what share of its steps mono served, at least"
         yield error("mono-coverage", f"{text} {percent(least)}")
@@ -77,7 +83,10 @@ def preemption_storm(evidence: Evidence) -> Findings:
 
 
 def prefix_cache_hits(evidence: Evidence) -> Findings:
-    """Random prompts share nothing but their chat template: more means that input was repeated."""
+    """Random prompts share nothing but their chat template: more means that input was repeated.
+    Sessions share their own past, which is what they are replayed for."""
+    if evidence.asked.lanes:
+        return
     record, limit = evidence.record, evidence.limits.prefix_hit_share
     share = record.counters.prefix_cache_hit_share if record and record.counters else None
     if share is not None and share > limit:

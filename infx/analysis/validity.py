@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from infx.analysis import evaluation_rules, rules, server_rules
-from infx.analysis.asked import Asked, read_asked
+from infx.analysis import evaluation_rules, rules, server_rules, session_rules
+from infx.analysis.asked import PAUSE_S, Asked, read_asked
 from infx.analysis.evidence import Evidence, Limits
 from infx.analysis.export import Export, read_export
 from infx.analysis.measurements import measure
 from infx.domain.errors import MeasurementError, UsageError
 from infx.domain.findings import Finding, Where
-from infx.domain.point import Accuracy, FixedLengths, Point
+from infx.domain.point import Accuracy, Agentic, Point
 from infx.domain.record import Measurement, PointRecord
 from infx.domain.status import OK, Status
 
@@ -30,6 +30,7 @@ _RULES = (
     rules.stale,
     rules.interrupted,
     rules.incomplete,
+    session_rules.overflowed,
     rules.unsafe_scenario,
     rules.asked_unknown,
     rules.without_figures,
@@ -40,6 +41,8 @@ _RULES = (
     rules.osl_mismatch,
     rules.text_missing,
     rules.concurrency_off,
+    session_rules.lanes_idle,
+    session_rules.warm_up_short,
     rules.clock_skew,
     server_rules.acceptance_off,
     server_rules.mono_coverage,
@@ -144,7 +147,14 @@ def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _asked(point: Point) -> Asked:
     workload = point.workload
-    assert isinstance(workload, FixedLengths)
+    assert not isinstance(workload, Accuracy)
+    if isinstance(workload, Agentic):
+        return Asked(
+            lanes=point.conc,
+            pause_s=PAUSE_S,
+            duration_s=workload.duration_s,
+            error_share=workload.error_share,
+        )
     return Asked(
         conc=point.conc,
         requests=None if workload.duration_s else workload.requests,

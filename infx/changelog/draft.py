@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from infx.analysis.accuracy import judge_record
 from infx.analysis.curves import Line, line_frontiers, line_of, lines_of
 from infx.analysis.pareto import NORTH_STAR
 from infx.domain.acceptance import Acceptance
 from infx.domain.plan import Plan
-from infx.domain.point import Accuracy, Point
+from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
 from infx.domain.record import Measurement, PointRecord
 
 __all__ = ["PLACEHOLDER", "draft_entry"]
 
 PLACEHOLDER = "XXX"
 """Stands for the pull request's address until it has one."""
+
+_TYPES: Mapping[type, str] = {FixedLengths: "fixed-seq-len", Agentic: "agentic-coding"}
 
 _BARE = re.compile(r"XXX|https://[\w./-]+|[A-Za-z][\w.]*-[\w.-]*\w")
 
@@ -32,12 +34,12 @@ def draft_entry(records: Sequence[PointRecord], plan: Plan, pr_link: str = PLACE
     with one newline and holds no tab. A run of evaluations alone says ``evals-only``.
     """
     entries = list(dict.fromkeys(point.entry for point in plan.points))
-    throughput = any(point.mode == "throughput" for point in plan.points)
+    types = dict.fromkeys(_TYPES[type(p.workload)] for p in plan.points if p.mode == "throughput")
     lines = ["- config-keys:", *(f"    - {_name(entry)}" for entry in entries)]
-    lines += ["  scenario-type:", "    - fixed-seq-len"] if throughput else []
+    lines += ["  scenario-type:", *(f"    - {name}" for name in types)] if types else []
     told = _description(records, plan, entries)
     lines += ["  description:", *(f"    - {_quoted(text)}" for text in told)]
-    lines += [] if throughput else ["  evals-only: true"]
+    lines += [] if types else ["  evals-only: true"]
     return "\n".join([*lines, f"  pr-link: {_name(pr_link)}"]) + "\n"
 
 

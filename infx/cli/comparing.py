@@ -46,7 +46,7 @@ def _headline(found: Compared) -> list[str]:
 
 def _point(point: ComparedPoint) -> None:
     print(f"\n{point.a} → {_rest(point.a, point.b)}")
-    print(f"  {point.workload} tokens; {_stands_on(point.comparison)}")
+    print(f"  {point.workload}; {_stands_on(point.comparison)}")
     rows = [_row(change) for change in point.comparison.changes]
     table(("METRIC", "A", "B", "CHANGE", "95 % INTERVAL", "VERDICT"), rows)
 

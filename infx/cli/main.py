@@ -16,8 +16,10 @@ from infx.cli import (
     doctor,
     engine,
     eval,
+    export,
     gather,
     golden,
+    import_,
     judge,
     logs,
     plan,
@@ -59,7 +61,7 @@ app = typer.Typer(
 
 for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, compare):
     _module.register(app)
-for _module in (eval, golden, config, cluster, doctor, serve, engine):
+for _module in (import_, export, eval, golden, config, cluster, doctor, serve, engine):
     _module.register(app)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from infx.cli.inferencex import Checkout, ConfigKeys, Format, Runners, is_theirs, plan_theirs
 from infx.cli.options import EntryGlobs, Json, On, Sources
 
 if TYPE_CHECKING:
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["print_summary", "register"]
 
 
+def _narrow(option: str, metavar: str | None, about: str, *others: str) -> Any:
+    """Return an option of InferenceX's own generator; lists are repeated, or have commas."""
+    return typer.Option(option, *others, metavar=metavar, help=f"InferenceX: {about}")
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("plan", help="Show what a sweep would run, without running it.")(_plan)
 
 
 def _plan(
+    context: typer.Context,
     sources: Sources,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="save the plan as JSON")
@@ -30,6 +37,62 @@ def _plan(
     entry: EntryGlobs = None,
     on: On = None,
     as_json: Json = False,
+    format_: Format = None,
+    runners: Runners = None,
+    checkout: Checkout = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="InferenceX: exit with 1 when there are findings")
+    ] = False,
+    no_evals: Annotated[
+        bool, typer.Option("--no-evals", help="InferenceX: no row is evaluated")
+    ] = False,
+    evals_only: Annotated[
+        bool, typer.Option("--evals-only", help="InferenceX: only rows that are evaluated")
+    ] = False,
+    all_evals: Annotated[
+        bool, typer.Option("--all-evals", help="InferenceX: every row that can be evaluated")
+    ] = False,
+    config_keys: ConfigKeys = None,
+    conc: Annotated[
+        list[str] | None, _narrow("--conc", "N", "with --config-keys, only these concurrencies")
+    ] = None,
+    framework: Annotated[list[str] | None, _narrow("--framework", "NAME", "only these")] = None,
+    model_prefix: Annotated[
+        list[str] | None, _narrow("--model-prefix", "TEXT", "only keys that begin so")
+    ] = None,
+    precision: Annotated[list[str] | None, _narrow("--precision", "NAME", "only these")] = None,
+    runner: Annotated[
+        list[str] | None, _narrow("--runner", "LABEL", "only these labels", "--runner-type")
+    ] = None,
+    runner_node: Annotated[
+        str | None, _narrow("--runner-node-filter", "TEXT", "a row for each machine named so")
+    ] = None,
+    scenario_type: Annotated[
+        list[str] | None, _narrow("--scenario-type", "NAME", "fixed-seq-len or agentic-coding")
+    ] = None,
+    seq_lens: Annotated[list[str] | None, _narrow("--seq-lens", "NAME", "1k1k or 8k1k")] = None,
+    min_conc: Annotated[int | None, _narrow("--min-conc", "N", "least concurrency")] = None,
+    max_conc: Annotated[int | None, _narrow("--max-conc", "N", "largest concurrency")] = None,
+    max_tp: Annotated[int | None, _narrow("--max-tp", "N", "largest tp of one node")] = None,
+    max_ep: Annotated[int | None, _narrow("--max-ep", "N", "largest ep of one node")] = None,
+    step_size: Annotated[
+        int | None, _narrow("--step-size", "N", "factor between concurrencies of a range")
+    ] = None,
+    single_node: Annotated[bool, _narrow("--single-node", None, "entries of one node")] = False,
+    multi_node: Annotated[bool, _narrow("--multi-node", None, "entries of several nodes")] = False,
+) -> int:
+    if is_theirs(sources, format_, context.params):
+        return plan_theirs(sources, context.params, as_json)
+    return _plan_ours(sources, output, ledger, entry, on, as_json)
+
+
+def _plan_ours(
+    sources: Sequence[str],
+    output: Path | None,
+    ledger: bool,
+    entry: Sequence[str] | None,
+    on: str | None,
+    as_json: bool,
 ) -> int:
     from infx.cli.options import project
     from infx.cli.output import emit, say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infx.domain.axes import AXES, VOCABULARY, kebab
+from infx.domain.axes import AXES, VOCABULARY, is_load, kebab
 
 __all__ = ["EXPRESSION_SCHEMA", "axes_schema"]
 
@@ -14,9 +14,11 @@ EXPRESSION_SCHEMA: dict[str, Any] = {
 }
 
 
-def axes_schema(*, several: bool) -> dict[str, Any]:
-    """Return the JSON Schema of a mapping of axes; ``several``: an axis may list values."""
-    properties = {kebab(name): _axis_schema(name, several) for name in AXES}
+def axes_schema(*, several: bool, load: bool = True) -> dict[str, Any]:
+    """Return the JSON Schema of a mapping of axes; ``several``: an axis may list values; ``load``:
+    what the client asks is among them."""
+    names = [name for name in AXES if load or not is_load(name)]
+    properties = {kebab(name): _axis_schema(name, several) for name in names}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

@@ -10,7 +10,7 @@ in the axis's vocabulary is an expression over other axes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from infx.config.expressions import Expression, literals_in, names_in, parse_expression
@@ -19,10 +19,10 @@ from infx.config.names import is_line
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode
 from infx.config.shape import wrong_type
 from infx.config.suggestions import closest, did_you_mean
-from infx.domain.axes import AXES, VOCABULARY, kebab
+from infx.domain.axes import AXES, VOCABULARY, kebab, snake
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Where
-from infx.domain.point import Scalar
+from infx.domain.point import SERVER_AXES, Scalar
 
 __all__ = [
     "FAULT",
@@ -31,6 +31,7 @@ __all__ = [
     "literals",
     "read_axes",
     "read_axis_value",
+    "read_defaults",
     "read_option",
     "read_whole",
 ]
@@ -53,14 +54,36 @@ def read_axes(node: Node, report: Report) -> tuple[AxisValues, ...]:
     return tuple(found)
 
 
-def axis_items(node: Node, what: str, report: Report) -> list[tuple[str, Node]]:
-    """Return the (axis, value) pairs of the mapping that people know as ``what``; other keys and
-    other nodes are reported."""
+def read_defaults(node: Node | None, report: Report) -> tuple[AxisValues, ...]:
+    """Return the axes of a recipe: one value or one expression for each server axis it names.
+
+    What the client asks (``conc``) is the scenario's to say; it is reported, like other faults.
+    """
+    if not isinstance(node, MapNode):
+        return ()  # none, or reported with the shape of the recipe
+    found = []
+    for name, below in axis_items(node, "`axes`", report, SERVER_AXES):
+        value = read_axis_value(name, below, report)
+        if value is not FAULT:
+            values = value if isinstance(value, Expression) else (value,)
+            found.append(AxisValues(name=name, values=values, where=below.where, default=True))
+    return tuple(found)
+
+
+def axis_items(
+    node: Node, what: str, report: Report, names: Collection[str] = AXES
+) -> list[tuple[str, Node]]:
+    """Return the (axis, value) pairs of the mapping that people know as ``what``; keys other than
+    ``names`` and other nodes are reported."""
     if not isinstance(node, MapNode):
         wrong_type(node, what, "a mapping", report)
         return []
-    known = {kebab(name): name for name in AXES}
+    known = {kebab(name): name for name in names}
     for key in node.values.keys() - known.keys():
+        if snake(str(key)) in AXES and snake(str(key)) not in names:
+            sentence = f"`{key}` is what a client asks, not a server"
+            report.error("unknown-key", sentence, node.keys[key], "write it in a scenario")
+            continue
         hint = did_you_mean(str(key), known)
         report.error("unknown-key", f"`{key}` is not an axis", node.keys[key], hint)
     return [(known[str(key)], value) for key, value in node.values.items() if key in known]

@@ -14,8 +14,11 @@ from infx.config.names import (
     ENV_GLOB,
     HOST,
     IMAGE,
+    LINE,
     NODES,
     PATH,
+    PROGRAM,
+    RECIPE_KEY,
     SLURM_NAME,
     WEIGHTS,
 )
@@ -27,6 +30,7 @@ __all__ = [
     "ContainerSection",
     "ExcludedNodesSection",
     "SlurmSection",
+    "SrtSection",
     "TimeLimitsSection",
 ]
 
@@ -122,17 +126,68 @@ class SlurmSection(Section):
     )
 
 
+class SrtSection(Section):
+    """How a site's srt-slurm is reached."""
+
+    ssh: Annotated[str, Field(pattern=HOST)] | None = Field(
+        None, description="login node, a host of ~/.ssh/config (default: this machine)"
+    )
+    srtctl: Annotated[str, Field(pattern=PROGRAM)] = Field(
+        "srtctl", description="the program there: an absolute path, or a name of its PATH"
+    )
+    config: Folder | None = Field(
+        None, description="srtslurm.yaml there (default: the one that srtctl finds)"
+    )
+    folder: Folder | None = Field(
+        None,
+        description="where runs lie there; required with ssh (without ssh runs are in the results"
+        " folder, which the nodes must see)",
+    )
+    client: Annotated[str, Field(pattern=IMAGE)] | None = Field(
+        None, description="an image that holds aiperf (default: the engine's, with pip install)"
+    )
+    preflight: bool = Field(
+        True, description="srtctl looks for model and image first; false where only nodes see them"
+    )
+    jobs_at_once: Positive | None = Field(None, description="jobs in the queue (default: any)")
+    retries: Annotated[int, Field(ge=0, le=20)] = Field(
+        2, description="new attempts of a job after failures of the machine"
+    )
+    models: Annotated[
+        dict[Annotated[str, Field(pattern=WEIGHTS)], Text],
+        named(WEIGHTS, {"type": "string", "minLength": 1, "pattern": LINE}),
+    ] = Field({}, description="a recipe's `weights` to a path or an alias of srtslurm.yaml there")
+    containers: Annotated[
+        dict[Annotated[str, Field(pattern=IMAGE)], Text],
+        named(IMAGE, {"type": "string", "minLength": 1, "pattern": LINE}),
+    ] = Field(
+        {}, description="an entry's `image` to a .sqsh file or an alias of srtslurm.yaml there"
+    )
+    set: Annotated[
+        dict[Annotated[str, Field(pattern=RECIPE_KEY)], Text],
+        named(RECIPE_KEY, {"type": "string", "minLength": 1, "pattern": LINE}),
+    ] = Field({}, description="keys of every recipe, as srtctl's --set has them, in quotes")
+
+
 class ClusterSection(Section):
     """Where jobs run."""
 
     executor: Literal[EXECUTORS] = Field(  # type: ignore[valid-type]
-        description="one job at a time on this machine, or a cluster's scheduler"
+        description="one job at a time on this machine, a cluster's Slurm, or srt-slurm there"
     )
     hardware: Text = Field(description="hardware class; recipes list those they are written for")
     gpus_per_node: Count = Field(0, description="accelerators of a node; 0: a CPU machine")
+    dram_gb_per_node: Count = Field(
+        0,
+        description="GB (10^9 bytes) of a node's host memory for offload, to each server its"
+        " accelerators' share; 0: not checked",
+    )
     time_limits: SkipValidation[TimeLimitsSection] | None = Field(
         None, description="limits in seconds"
     )
     slurm: SkipValidation[SlurmSection] | None = Field(
         None, description="required with `executor: slurm`, refused otherwise"
+    )
+    srt: SkipValidation[SrtSection] | None = Field(
+        None, description="required with `executor: srt`, refused otherwise"
     )

@@ -16,6 +16,7 @@ from infx.config.names import NAME_HINT, is_name
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, is_null
 from infx.config.shape import shaped, wrong_type
 from infx.config.sites import Cluster, Container, ExcludedNodes, SlurmSite, TimeLimits
+from infx.config.srt_sites import read_srt
 from infx.domain.findings import Finding, Where
 
 __all__ = ["expired_exclusions", "read_clusters"]
@@ -81,12 +82,14 @@ def _cluster(name: str, where: Where, node: Node, report: Report) -> Cluster | N
     _advise(node, report)
     limits = _limits(_present(node, "time-limits"), report)
     slurm, below = _slurm(name, node, report), node.get("slurm")
+    srt = read_srt(name, node, report)
     if section and slurm and isinstance(below, MapNode):
         _check_gpus(slurm, section["gpus_per_node"], below, report)
     if section is None or len(report.findings) > before:
         return None
-    named = {key: section[key] for key in ("executor", "hardware", "gpus_per_node")}
-    return Cluster(name=name, limits=limits, slurm=slurm, where=where, **named)
+    keys = ("executor", "hardware", "gpus_per_node", "dram_gb_per_node")
+    named = {key: section[key] for key in keys}
+    return Cluster(name=name, limits=limits, slurm=slurm, srt=srt, where=where, **named)
 
 
 def _advise(node: MapNode, report: Report) -> None:
@@ -109,8 +112,8 @@ def _slurm(name: str, node: MapNode, report: Report) -> SlurmSite | None:
             sentence = f"the cluster `{name}` has `executor: slurm` and no section `slurm`"
             report.error("missing-key", sentence, node.where, "add slurm: {partition: NAME}")
         return None
-    if executor == "local":
-        sentence = f"the cluster `{name}` has `executor: local` and a section `slurm`"
+    if executor in ("local", "srt"):
+        sentence = f"the cluster `{name}` has `executor: {executor}` and a section `slurm`"
         report.error("conflicting-keys", sentence, node.keys["slurm"], "write executor: slurm")
     return _site(below, report)
 

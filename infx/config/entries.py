@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from infx.config.evaluations import read_evaluation
-from infx.config.library import Library, read_options
+from infx.config.library import Library, option_places, read_options
 from infx.config.matrix import Entry, Recipe, Scenario, SpeculationSpec
 from infx.config.names import is_name
 from infx.config.nodes import ListNode, MapNode, Node, ScalarNode, is_null
@@ -27,7 +27,9 @@ def read_entry(name: str, node: Node, where: Where, library: Library) -> Entry |
     recipe, cluster = _recipe(node, library), _cluster(node, library)
     _check_hardware(node, recipe, cluster, library)
     speculation = _speculation(node.get("speculation"), library)
-    scenarios = [read_scenario(item, library.report) for item in _items(node, "scenarios")]
+    defaults = recipe.axes if recipe else ()
+    listed = _items(node, "scenarios")
+    scenarios = [read_scenario(item, library, defaults) for item in listed]
     _check_draft_tokens(node, speculation, library)
     evaluations = [read_evaluation(item, library) for item in _items(node, "evaluations")]
     options = read_options(node.get("options"), library.report)
@@ -47,6 +49,7 @@ def read_entry(name: str, node: Node, where: Where, library: Library) -> Entry |
         evaluations=tuple(e for e in evaluations if e is not None),
         speculation=speculation,
         options=options,
+        option_places=option_places(node.get("options")),
         where=where,
     )
 

@@ -38,7 +38,7 @@ def read_evaluation(node: Node, library: Library) -> EvaluationSpec | None:
         _check_filters(node, library)
         section["source"] = _source(task, section["source"], node, library)
     elif task.endswith((".yaml", ".yml")):
-        section["task"] = section["source"] = str(_path(task, library))
+        section["task"] = section["source"] = str(library.project.absolute(task))
     else:
         _unknown_task(task, node, library)
         return None
@@ -121,16 +121,8 @@ def _source(task: str, given: str | None, node: MapNode, library: Library) -> st
     if given in (None, default):
         return default
     if task == "gsm8k":
-        return str(_path(str(given), library))
+        return str(library.project.absolute(str(given)))
     sentence = f"{task} is generated; it has no source `{given}`"
     where = node.values["source"].where
     library.report.error("unknown-value", sentence, where, "leave `source` out")
     return default
-
-
-def _path(text: str, library: Library) -> Path:
-    root = library.project.root
-    try:
-        return (root / Path(text).expanduser()).resolve()
-    except (RuntimeError, ValueError):  # no such user; links in a circle; a NUL
-        return root / text

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from infx.config.axis_values import read_option
+from infx.config.axis_values import read_defaults, read_option
 from infx.config.clusters import read_clusters
-from infx.config.matrix import Recipe, Value
+from infx.config.cycles import refuse_cycle
+from infx.config.matrix import AxisValues, Recipe, Value
 from infx.config.nodes import MapNode, Node, Report, ScalarNode, read_yaml
 from infx.config.project import Project
 from infx.config.shape import shaped, wrong_type
 from infx.config.sites import Cluster
+from infx.config.srt_recipes import read_delegated
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Where
 from infx.domain.point import Model
 from infx.domain.vocabulary import THINKING
 
-__all__ = ["Golden", "Library", "read_options"]
+__all__ = ["Golden", "Library", "option_places", "read_options"]
 
 Golden = Mapping[str, Mapping[int, float]]
 """Acceptance lengths (tokens a step) by thinking mode ("on", "off") and K."""
@@ -60,10 +62,15 @@ class Library:
             self._recipes[name] = None
             if (path := self.project.recipe_path(name)) is not None:
                 node = self.read(path)
-                self._recipes[name] = _recipe(name, node, self.report) if node else None
+                self._recipes[name] = self._made(name, node) if node else None
         if self.project.recipe_path(name) is None:
             self._unknown("recipe", name, "recipes/", self.project.recipes(), where)
         return self._recipes[name]
+
+    def _made(self, name: str, node: MapNode) -> Recipe | None:
+        delegated = read_delegated(node.get("srt"), self)
+        recipe = _recipe(name, node, self.report)
+        return replace(recipe, delegated=delegated) if recipe else None
 
     def golden(self, name: str, where: Where) -> Golden | None:
         """Return the acceptance lengths of the golden file called ``name`` at ``where``."""
@@ -114,21 +121,37 @@ def read_options(node: Node | None, report: Report) -> dict[str, Value]:
     return {str(name): read_option(str(name), v, report) for name, v in node.values.items()}
 
 
+def option_places(node: Node | None) -> dict[str, Where]:
+    """Return where the name of each engine option of a recipe or entry stands."""
+    keys = node.keys if isinstance(node, MapNode) else {}
+    return {str(name): where for name, where in keys.items()}
+
+
 def _recipe(name: str, node: MapNode, report: Report) -> Recipe | None:
     recipe = shaped(node, "RecipeSection", "a recipe", report)
     model_node = node.get("model")
     model = shaped(model_node, "ModelSection", "`model`", report) if model_node else None
+    axes = _axes(node.get("axes"), report)
     options = read_options(node.get("options"), report)
-    if recipe is None or model is None:
+    if axes is None or recipe is None or model is None:
         return None
     return Recipe(
         name=name,
         model=Model(prefix="", precision="", **model),
+        axes=axes,
         options=options,
+        option_places=option_places(node.get("options")),
         where=node.where,
         hardware=tuple(recipe["hardware"]),
         **{key: recipe[key] for key in ("framework", "env", "chat_template", "start_limit_s")},
     )
+
+
+def _axes(node: Node | None, report: Report) -> tuple[AxisValues, ...] | None:
+    before = len(report.findings)
+    axes = read_defaults(node, report)
+    refuse_cycle(axes, report)
+    return axes if len(report.findings) == before else None
 
 
 def _golden(node: MapNode, report: Report) -> Golden | None:

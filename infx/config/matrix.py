@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from infx.config.expressions import Expression
 from infx.config.sites import Cluster
 from infx.domain.findings import Where
-from infx.domain.point import Model, Scalar
+from infx.domain.point import Delegated, Model, Scalar
 
 __all__ = [
+    "AgenticSpec",
     "AxisValues",
     "Entry",
     "EvaluationSpec",
@@ -30,11 +31,15 @@ Value = Scalar | tuple[Scalar, ...] | Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisValues:
-    """One axis of a scenario: distinct literals, or one expression (a derived field)."""
+    """One axis of a scenario: distinct literals, or one expression (a derived field).
+
+    ``default``: the recipe's, which the scenario does not name; ``where`` is the recipe's line.
+    """
 
     name: str
     values: tuple[Scalar | tuple[int, ...], ...] | Expression
     where: Where
+    default: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +54,17 @@ class ExcludeRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncludeRule:
     """One more candidate beside the cross product; axes that it does not name must be derived,
-    have one value in the scenario, or have a default. Exclude rules do not apply to it."""
+    have one value in the scenario, or have a default. Exclude rules do not apply to it.
+
+    ``places`` holds the place of each value that was read from a file."""
 
     values: Mapping[str, Value]
     where: Where
+    places: Mapping[str, Where] = field(default_factory=dict)
+
+    def place(self, axis: str) -> Where:
+        """Return where the rule says the axis."""
+        return self.places.get(axis, self.where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +82,30 @@ class WorkloadSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """A workload and the search space it is measured over."""
+class AgenticSpec:
+    """A workload of recorded sessions before resolution; fields as in domain.point.Agentic."""
 
-    workload: WorkloadSpec
+    trace: str
+    content: str = ""
+    longest: int = 0
+    duration_s: Value = 3600
+    warmup_requests_per_lane: Value = 10
+    cache_warmup_s: Value = 0
+    seed: Value = 42
+    trajectory_start_min_ratio: float = 0.25
+    trajectory_start_max_ratio: float = 0.75
+    idle_gap_cap_s: Value = None
+    max_context: Value = None
+    use_chat_template: bool = False
+    error_share: float = 0.10
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A workload and the search space it is measured over; ``axes`` holds the recipe's too."""
+
+    workload: WorkloadSpec | AgenticSpec
     axes: tuple[AxisValues, ...]
     include: tuple[IncludeRule, ...] = ()
     exclude: tuple[ExcludeRule, ...] = ()
@@ -118,22 +150,32 @@ class SpeculationSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How an engine is launched for a model on a chip (recipes/NAME.yaml)."""
+    """How an engine is launched for a model on a chip (recipes/NAME.yaml).
+
+    ``axes`` are defaults of server axes, one value or one expression each, for scenarios that do
+    not name them. ``option_places`` holds the place of each option that was read from a file.
+    """
 
     name: str
     framework: str
     model: Model
     hardware: tuple[str, ...]
+    axes: tuple[AxisValues, ...] = ()
     options: Mapping[str, Value] = field(default_factory=dict)
+    option_places: Mapping[str, Where] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     chat_template: bool = False
     start_limit_s: int = 300
+    delegated: Delegated | None = None
     where: Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A matrix entry: one model x image x engine x cluster with its scenarios."""
+    """A matrix entry: one model x image x engine x cluster with its scenarios.
+
+    Its ``options`` stand over the recipe's.
+    """
 
     name: str
     model_prefix: str
@@ -147,7 +189,15 @@ class Entry:
     evaluations: tuple[EvaluationSpec, ...] = ()
     speculation: SpeculationSpec | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
+    option_places: Mapping[str, Where] = field(default_factory=dict)
     where: Where
+
+    def option_place(self, name: str) -> Where:
+        """Return where the option that counts is set: in the entry, else in its recipe."""
+        places, where = self.recipe.option_places, self.recipe.where
+        if name in self.options:
+            places, where = self.option_places, self.where
+        return places.get(name, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SkipValidation, WithJsonSchema
 
 from infx.config.axis_schema import EXPRESSION_SCHEMA, axes_schema
-from infx.config.names import LINE, NAME, WEIGHTS
+from infx.config.names import LINE, NAME, RECIPE_KEY, WEIGHTS
 from infx.config.sections import Count, Env, Line, Name, Positive, Section, Text, named
 from infx.domain.vocabulary import FRAMEWORKS, LAWS, METHODS, PRECISIONS, THINKING
 
 __all__ = [
+    "AgenticSection",
+    "DelegatedSection",
     "EntrySection",
     "EvaluationSection",
     "ExcludeSection",
@@ -39,6 +41,9 @@ _BAR = {"type": "number", "minimum": 0, "maximum": 1}
 Bars = Annotated[dict[Line, Annotated[float, Field(ge=0, le=1)]], named(LINE, _BAR)]
 
 
+Ratio = Annotated[float, Field(ge=0, le=1)]
+
+
 class WorkloadSection(Section):
     """What the client sends."""
 
@@ -53,6 +58,34 @@ class WorkloadSection(Section):
     )
 
 
+class AgenticSection(Section):
+    """Recorded agentic-coding sessions; the defaults are those of the public runs."""
+
+    trace: Text = Field(
+        description="a public data set that aiperf knows, or a folder (a file) of Weka traces"
+    )
+    duration_s: Value = Field(
+        3600, description="seconds to measure; a submission takes 900 or more"
+    )
+    warmup_requests_per_lane: Value = Field(
+        10, description="requests that each lane sends before, never counted"
+    )
+    cache_warmup_s: Value = Field(
+        0, description="after a lane's first warm-up request, go on for so many seconds"
+    )
+    seed: Value = Field(42, description="seed of the start of each session")
+    trajectory_start_min_ratio: Ratio = Field(0.25, description="earliest start in a session")
+    trajectory_start_max_ratio: Ratio = Field(0.75, description="latest start in a session")
+    idle_gap_cap_s: Value = Field(None, description="shorten longer pauses (not for a submission)")
+    max_context: Value = Field(None, description="leave sessions out that grow over so many tokens")
+    use_chat_template: bool = Field(
+        False, description="aiperf counts input tokens as the chat template makes them"
+    )
+    error_share: Ratio = Field(
+        0.10, description="largest share of failed requests in a valid point"
+    )
+
+
 class ExcludeSection(Section):
     """Candidates that are not run."""
 
@@ -63,7 +96,9 @@ class ExcludeSection(Section):
 class ScenarioSection(Section):
     """A workload and the search space it is measured over."""
 
-    workload: SkipValidation[WorkloadSection]
+    workload: SkipValidation[WorkloadSection | AgenticSection] = Field(
+        description="requests of fixed lengths, or recorded sessions (a trace)"
+    )
     axes: Annotated[dict[str, Any], WithJsonSchema(axes_schema(several=True))] = Field(
         description="what varies: values, lists of values, or expressions over other axes"
     )
@@ -125,22 +160,44 @@ class ModelSection(Section):
 
     name: Text = Field(description="the served model id")
     weights: Annotated[str, Field(pattern=WEIGHTS)] = Field(
-        description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, shipped (the checkpoint"
-        " that comes with infx's engine), or a path"
+        description="package:MODULE/FILE, random:SEED, hf:OWNER/NAME, engines:NAME (a folder of"
+        " models/ among the engines), shipped (the checkpoint that comes with infx's engine), or a"
+        " path"
     )
-    revision: Line = ""
+    revision: Line = Field("", description="what the weights are: a commit, a checksum")
     tokenizer: Text = Field("engine", description="gguf, engine, a folder or a hub id")
     heads: Count = Field(0, description="attention heads; 0: unknown")
-    kv_heads: Count = 0
+    kv_heads: Count = Field(0, description="key-value heads; 0: unknown")
+
+
+class DelegatedSection(Section):
+    """A deployment that srt-slurm makes of a recipe of its own."""
+
+    recipe: Text = Field(description="FILE or FILE:SELECTOR, from the project's folder")
+    gpus: Positive = Field(description="accelerators of all its workers, over all nodes")
+    set: Annotated[
+        dict[Annotated[str, Field(pattern=RECIPE_KEY)], Text],
+        named(RECIPE_KEY, {"type": "string", "minLength": 1, "pattern": LINE}),
+    ] = Field({}, description="dotted keys of it, as srtctl's --set has them, in quotes")
 
 
 class RecipeSection(Section):
     """How an engine is launched for a model on a chip."""
 
-    framework: Literal[FRAMEWORKS]  # type: ignore[valid-type]
-    model: SkipValidation[ModelSection]
+    framework: Literal[FRAMEWORKS] = Field(description="the engine")  # type: ignore[valid-type]
+    model: SkipValidation[ModelSection] = Field(description="the weights under test")
     hardware: list[Text] = Field(min_length=1, description="hardware classes it is written for")
+    axes: Annotated[dict[str, Any], WithJsonSchema(axes_schema(several=False, load=False))] = Field(
+        {},
+        description="server axes, a value or an expression each, where a scenario does not name"
+        " them",
+    )
     options: Options = Field({}, description="engine options: literals or expressions over axes")
-    env: Env = Field({})
-    chat_template: bool = False
+    env: Env = Field({}, description="environment variables of the server, as they are")
+    chat_template: bool = Field(
+        False, description="requests go through the model's chat template; speculation needs it"
+    )
     start_limit_s: Positive = Field(300, description="seconds without progress before giving up")
+    srt: SkipValidation[DelegatedSection] | None = Field(
+        None, description="srt-slurm launches it, of a recipe of its own: for executor srt"
+    )

@@ -15,6 +15,8 @@ __all__ = [
     "NAME_HINT",
     "NODES",
     "PATH",
+    "PROGRAM",
+    "RECIPE_KEY",
     "SLURM_NAME",
     "WEIGHTS",
     "is_line",
@@ -34,7 +36,8 @@ LINE = rf"^{_PLAIN}*$"
 """One line without control characters, which a terminal would obey."""
 
 WEIGHTS = (
-    rf"^(package:\w[\w.]*/{_PLAIN}+|random:[0-9]{{1,15}}|hf:{_PLAIN}+|shipped|[./~]{_PLAIN}*)$"
+    rf"^(package:\w[\w.]*/{_PLAIN}+|random:[0-9]{{1,15}}|hf:{_PLAIN}+|shipped"
+    rf"|engines:[A-Za-z0-9][A-Za-z0-9._-]*|[./~]{_PLAIN}*)$"
 )
 
 PATH = r"""^/[^\x00-\x1f\x7f-\x9f\u2028\u2029"'\\]*$"""
@@ -45,6 +48,12 @@ SLURM_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.,+@-]{0,199}$"
 
 NODES = r"^[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]{0,999}$"
 """A host list of Slurm: node[3-4],node7."""
+
+PROGRAM = r"""^(/[^\x00-\x1f\x7f-\x9f\u2028\u2029"'\\]+|[A-Za-z0-9][A-Za-z0-9._-]{0,99})$"""
+"""A program: an absolute path, or a name that is looked for in PATH."""
+
+RECIPE_KEY = r"^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+"""A dotted key of an srt recipe: roles.agg.args.max-num-seqs."""
 
 HOST = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,254}$"
 """A host that ssh is given; never an option of it."""

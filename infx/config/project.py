@@ -84,6 +84,13 @@ class Project:
         """Return the file that `shown` called so."""
         return self.root / shown
 
+    def absolute(self, text: str) -> Path:
+        """Return the path that a file of the project writes as ``text``, from the root."""
+        try:
+            return (self.root / Path(text).expanduser()).resolve()
+        except (RuntimeError, ValueError):  # no such user; links in a circle; a NUL
+            return self.root / text
+
     def source_line(self, where: Where) -> str | None:
         """Return the line of a file that ``where`` is about, or None."""
         try:

@@ -21,7 +21,8 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def matrix_schema() -> dict[str, Any]:
     """Return the JSON Schema of a matrix file: entries by name."""
     sections = [
-        *("WorkloadSection", "ExcludeSection", "Axes", "Candidate", "ScenarioSection"),
+        *("WorkloadSection", "AgenticSection", "ExcludeSection"),
+        *("Axes", "Candidate", "ScenarioSection"),
         *("EvaluationSection", "SpeculationSection", "EntrySection"),
     ]
     return _by_name("An infx matrix", sections)
@@ -29,7 +30,7 @@ def matrix_schema() -> dict[str, Any]:
 
 def recipe_schema() -> dict[str, Any]:
     """Return the JSON Schema of a recipe."""
-    definitions = _definitions(["ModelSection", "RecipeSection"])
+    definitions = _definitions(["ModelSection", "DelegatedSection", "RecipeSection"])
     title, ref = "An infx recipe", "#/$defs/RecipeSection"
     return {"$schema": _DRAFT, "title": title, "$ref": ref, "$defs": definitions}
 
@@ -37,7 +38,7 @@ def recipe_schema() -> dict[str, Any]:
 def clusters_schema() -> dict[str, Any]:
     """Return the JSON Schema of configs/clusters.yaml: clusters by name."""
     sections = ["TimeLimitsSection", "ContainerSection", "ExcludedNodesSection"]
-    sections += ["SlurmSection", "ClusterSection"]
+    sections += ["SlurmSection", "SrtSection", "ClusterSection"]
     return _by_name("The clusters of an infx project", sections)
 
 
@@ -84,7 +85,9 @@ def _definitions(sections: list[str]) -> dict[str, Any]:
             schema = axes_schema(several=name == "Axes")
         else:
             schema = _untitled(model_of(name).model_json_schema())
-        known[name] = {key: _referring(value, known) for key, value in schema.items()}
+        # Inner sections are definitions of the file, under the same names.
+        own = {key: value for key, value in schema.items() if key != "$defs"}
+        known[name] = {key: _referring(value, known) for key, value in own.items()}
     return known
 
 

@@ -23,6 +23,7 @@ from infx.config.names import (
     NAME_HINT,
     NODES,
     PATH,
+    PROGRAM,
     SLURM_NAME,
 )
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, plain
@@ -60,6 +61,7 @@ _PATTERNS = {
     PATH: "write an absolute path there, without quotes and backslashes",
     SLURM_NAME: "use letters, digits and _.,+@-",
     NODES: "write a host list of Slurm: node[3-4],node7",
+    PROGRAM: "write an absolute path there, or the name of a program",
     HOST: "write a host of ~/.ssh/config",
     IMAGE: "write an image's reference, or the path of a .sqsh file",
     ENV_GLOB: "write a variable's name, with * for any letters",

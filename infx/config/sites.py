@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from infx.domain.findings import Where
 
-__all__ = ["Cluster", "Container", "ExcludedNodes", "SlurmSite", "TimeLimits"]
+__all__ = ["Cluster", "Container", "ExcludedNodes", "SlurmSite", "SrtSite", "TimeLimits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +84,43 @@ class SlurmSite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Where jobs run (a key of configs/clusters.yaml). ``gpus_per_node`` 0: a CPU machine.
+class SrtSite:
+    """How a site's srt-slurm is reached.
 
-    ``slurm`` is there exactly when ``executor`` is slurm.
+    ``ssh`` is as in `SlurmSite`; ``srtctl`` the program there and ``config`` its srtslurm.yaml ("":
+    as srtctl finds it). ``folder`` is where runs lie there ("": the results folder is shared).
+    ``client`` is the image of the client ("": the engine's); ``models`` and ``containers`` map a
+    recipe's weights and an entry's image to a path or an alias there; ``set`` holds dotted keys of
+    a recipe and what they are set to. ``jobs_at_once`` 0 is no limit.
+    """
+
+    ssh: str = ""
+    srtctl: str = "srtctl"
+    config: str = ""
+    folder: str = ""
+    client: str = ""
+    preflight: bool = True
+    jobs_at_once: int = 0
+    retries: int = 2
+    models: Mapping[str, str] = field(default_factory=dict)
+    containers: Mapping[str, str] = field(default_factory=dict)
+    set: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where jobs run (a key of configs/clusters.yaml). ``gpus_per_node`` 0: a CPU machine;
+    ``dram_gb_per_node`` 0: unknown.
+
+    ``slurm`` is there exactly when ``executor`` is slurm, ``srt`` when it is srt.
     """
 
     name: str
     executor: str
     hardware: str
     gpus_per_node: int = 0
+    dram_gb_per_node: int = 0
     limits: TimeLimits = TimeLimits()
     slurm: SlurmSite | None = None
+    srt: SrtSite | None = None
     where: Where

@@ -17,10 +17,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LAWS", "Acceptance", "Law", "distribution", "draw", "moments", "uniform"]
+__all__ = [
+    "LAWS",
+    "REQUEST_LAWS",
+    "Acceptance",
+    "Law",
+    "distribution",
+    "draw",
+    "moments",
+    "uniform",
+]
 
-Law = Literal["min-variance", "geometric", "from-curve"]
-LAWS: tuple[Law, ...] = ("min-variance", "geometric", "from-curve")
+Law = Literal["min-variance", "geometric", "from-curve", "batch-min-variance"]
+REQUEST_LAWS: tuple[Law, ...] = ("min-variance", "geometric", "from-curve")
+"""The laws by which each request draws for itself in a step."""
+
+LAWS: tuple[Law, ...] = (*REQUEST_LAWS, "batch-min-variance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +57,10 @@ class Acceptance:
 def distribution(law: Law, length: float, k: int, curve: Sequence[float] = ()) -> list[float]:
     """Return P(step emits n tokens) for n = 1 … K+1, as K+1 probabilities that sum to 1.
 
-    min-variance: all mass on the two integers around ``length``. geometric: every draft is accepted
-    with the same conditional probability, found by bisection so that the mean is ``length``.
+    min-variance: all mass on the two integers around ``length``. batch-min-variance: the same, but
+    one draw serves every request of a step (SGLang's match-expected). geometric: every draft is
+    accepted with the same conditional probability, found by bisection so that the mean is
+    ``length``.
     from-curve: ``curve[i]`` is the unconditional probability that draft i+1 is accepted.
     Raises ValueError when ``length`` is outside [1, K+1] or the curve is not non-increasing in
     [0, 1] with K entries.
@@ -55,7 +69,7 @@ def distribution(law: Law, length: float, k: int, curve: Sequence[float] = ()) -
         return _from_survival(_checked_curve(curve, k))
     if not 1 <= length <= k + 1:
         raise ValueError(f"acceptance length {length} is outside [1, {k + 1}] for K={k}")
-    if law == "min-variance":
+    if law in ("min-variance", "batch-min-variance"):
         whole = math.floor(length - 1)
         rest = length - 1 - whole
         return _from_survival([1.0] * whole + [rest] * (whole < k) + [0.0] * (k - whole - 1))

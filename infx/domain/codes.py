@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from infx.domain.engine_codes import ENGINE_CODES, MONO_CODES
+from infx.domain.plan_codes import CONFIG_CODES, PLAN_CODES
 
 __all__ = ["CODES", "Code", "Family"]
 
@@ -31,89 +32,9 @@ class Code:
 
 _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
     # A file says something that cannot be.
-    "config": {
-        "file-not-found": ("the named file does not exist", "check the path"),
-        "file-unreadable": (
-            "the file cannot be read",
-            "check its permissions",
-        ),
-        "file-empty": ("the file holds no YAML document", "write at least one matrix entry"),
-        "not-utf8": ("the file is not UTF-8", "save it as UTF-8"),
-        "tab-indent": ("a tab is used for indentation", "indent with spaces"),
-        "yaml-syntax": ("the file is not YAML", "correct the syntax at the caret"),
-        "duplicate-key": ("a key stands twice in one mapping", "remove one of them"),
-        "ambiguous-scalar": (
-            "a plain value that YAML versions read differently (yes, 010, 12:30, 1_000, a date)",
-            "write true or false, a plain number, or quote it",
-        ),
-        "anchor": ("anchors, aliases, merge keys and tags are not used", "write the value out"),
-        "bad-name": ("a name with characters that a name may not have", "rename it"),
-        "unknown-key": ("a key that infx does not know here", "correct the spelling"),
-        "missing-key": ("a required key is absent", "add it"),
-        "wrong-type": ("a value of the wrong type", "write the type that is expected"),
-        "unknown-value": ("a value outside a closed vocabulary", "use one of the listed values"),
-        "out-of-range": ("a number outside its range", "use a number in the range"),
-        "conflicting-keys": (
-            "settings that cannot stand together",
-            "remove one of them, or add what the other needs",
-        ),
-        "repeated-value": ("a list of distinct values holds one twice", "remove the repeat"),
-        "unknown-reference": (
-            "a recipe, cluster, golden file or task that does not exist",
-            "correct the name or add the file",
-        ),
-        "golden-k-missing": ("the golden file has no length for this K", "choose a K it holds"),
-        "bad-expression": ("an expression that infx cannot read", "use the allowed operators"),
-        "unknown-name": ("an expression names something that is not an axis", "correct the name"),
-        "expression-cycle": ("expressions need each other's values", "break the cycle"),
-        "expression-failed": ("an expression has no value here", "guard it with a condition"),
-        "bad-record": ("a JSON record of infx that cannot be read", "write it again with infx"),
-    },
+    "config": CONFIG_CODES,
     # A combination that must not be run, found before anything is spent.
-    "plan": {
-        "excluded": ("an exclude rule of the matrix applies", "nothing, or change the rule"),
-        "repeat-of": ("the same content as another candidate", "nothing"),
-        "max-num-seqs-below-conc": (
-            "the server may hold fewer requests than the client sends",
-            "raise max-num-seqs or set queueing: true",
-        ),
-        "capture-gap": (
-            "a reachable batch is wider than every capture size",
-            "add a capture size that covers it",
-        ),
-        "tp-heads": ("tp does not divide the attention heads", "choose a tp that divides them"),
-        "tp-gpus": ("tp x pp needs more accelerators than a node has", "lower tp or pp"),
-        "no-chat-template": (
-            "speculation without a chat template measures another token distribution",
-            "set chat-template in the recipe",
-        ),
-        "k-without-method": ("k > 0 without a speculation method", "add speculation or set k: 0"),
-        "speculation-unused": ("speculation is set and no candidate has k > 0", "add the axis k"),
-        "no-golden": (
-            "a throughput run with drafts needs a golden acceptance length",
-            "name a golden file in speculation, or set k: 0",
-        ),
-        "image-unpinned": ("a package image without a version is no identity", "write ==VERSION"),
-        "hardware-differs": (
-            "the cluster has hardware that the recipe is not written for",
-            "name another cluster, or list the hardware in the recipe",
-        ),
-        "repeat-differs": (
-            "the same point twice, judged by different bars or limits",
-            "keep one of them",
-        ),
-        "rule-unused": ("an exclude rule applies to no candidate", "correct or remove it"),
-        "exclusion-expired": (
-            "the last day of an exclusion of nodes has passed, so they are used again",
-            "remove the line, or give it a later day",
-        ),
-        "mono-serves": ("how many requests a mono step can serve", "nothing"),
-        "context-too-long": ("isl + osl is over max-model-len", "raise max-model-len"),
-        "option-unknown": ("the engine has no such option", "correct the recipe"),
-        "inputs-changed": ("a file changed since the plan was saved", "plan again"),
-        "empty-plan": ("no candidate is left to run", "read the ledger: infx plan --ledger"),
-        "bar-missing": ("an evaluation without a bar judges nothing", "add bars to the evaluation"),
-    },
+    "plan": PLAN_CODES,
     "usage": {
         "bad-option": ("an option or argument that cannot be", "see --help"),
         "unknown-run": ("no run of that name in the store", "list them with infx status"),
@@ -140,6 +61,15 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "the cluster cannot give what the plan's jobs ask for",
             "correct the cluster's entry in configs/clusters.yaml, or the axes",
         ),
+        "srtctl-old": ("srtctl reads no recipes of schema 2", "update srt-slurm to 2.0 or later"),
+        "srt-unsupported": (
+            "an srt recipe cannot say it: the engine, a package image, an evaluation, …",
+            "run it on a cluster with executor slurm, or choose other entries",
+        ),
+        "srt-refused": (
+            "srtctl refuses the recipe",
+            "correct the recipe, the cluster's section or srtslurm.yaml as the error says",
+        ),
         "not-prepared": (
             "the cluster has no interpreter with infx in it",
             "run infx cluster prepare CLUSTER, or set `python` in its entry",
@@ -156,6 +86,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "install the pinned one",
         ),
         "launch-failed": ("the job could not be started", "read the error, then infx resume"),
+        "srtctl-missing": (
+            "srt-slurm's program srtctl is not there, or cannot be run",
+            "install srt-slurm there, or correct `srtctl` of the cluster",
+        ),
         "ssh-unreachable": (
             "the ssh host cannot be reached, or the connection broke",
             "make `ssh HOST true` work without a password",
@@ -225,8 +159,16 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
     # A point without a measurement.
     "failed": {
         "port-busy": ("the server's port is taken", "end the process that holds it"),
+        "engine-missing": (
+            "the engine's own environment, or its program, is not on this machine",
+            "make it as the error says, or name its place in INFX_ENGINES",
+        ),
         "weights-missing": ("the weights are not on this machine", "install or download them"),
         "weights-unreadable": ("the weights are not of a form that can be read", "check the file"),
+        "trace-changed": (
+            "the sessions on this machine are not those that were planned",
+            "restore them, or plan again",
+        ),
         "tokenizer-unknown": ("no exact tokenizer could be made", "name one in the recipe"),
         "server-exited": ("the server ended before it was ready", "read the server log"),
         "server-hung": ("no progress until the deadline", "read the server log"),
@@ -249,6 +191,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "raise isl",
         ),
         "client-failed": ("aiperf ended without a result", "read aiperf's log"),
+        "srt-no-export": (
+            "srt says that its job succeeded, and aiperf left no export",
+            "read logs/benchmark.out and the workers' logs in the attempt's srt folder",
+        ),
         "client-hung": ("aiperf passed its time limit", "read aiperf's log"),
         "evaluation-failed": ("lm-eval ended without a score", "read lm-eval's log"),
         "evaluation-hung": ("lm-eval passed its time limit", "read lm-eval's log"),
@@ -291,6 +237,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "check the engine",
         ),
         "mono-coverage": ("mono served too few of its eligible steps", "read the refusals"),
+        "mono-off": (
+            "the engine switched off the mono that its point claims",
+            "read the reason in the sentence, or set mono: off",
+        ),
         "preemption-storm": (
             "the cache is too small for the load",
             "raise it or lower max-num-seqs",
@@ -298,6 +248,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "empty-answers": ("answers of an evaluation hold no text", "read its samples"),
         "config-differs": ("the running server is not configured as planned", "check the recipe"),
         "clock-skew": ("the export's times are impossible", "check the clocks"),
+        "context-overflow": (
+            "the server refused requests as too long, and no figure knows of them",
+            "raise max-model-len, or leave such sessions out with max-context",
+        ),
         "unsafe-scenario": ("the scenario ran with a safety override", "run it as published"),
         "not-a-number": ("a metric is not a finite number", "read the export"),
         "metric-missing": (
@@ -322,6 +276,18 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "the export does not tell what the run was asked, so that is not checked",
             "judge it beside its plan, or with the aiperf that infx pins",
         ),
+        "own-scenario": (
+            "a scenario that is not the published one, as it was planned",
+            "read the figures beside others of the same workload alone",
+        ),
+        "warmup-short": (
+            "fewer warm-up requests a lane than were asked",
+            "set cache-warmup-s so that they are sent",
+        ),
+        "srt-prompts": (
+            "prompts are aiperf's own, not infx's: the chat template's tokens come on top of isl",
+            "nothing; compare with points that srt measured too",
+        ),
         "prefix-cache-hits": (
             "much of the input was not computed but found in the prefix cache",
             "switch prefix caching off, or read the figures as those of a warm cache",
@@ -337,6 +303,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "mono-unused": (
             "mono is on and no decode step was eligible: a mono step holds 16 rows",
             "lower conc or k where mono is to be measured",
+        ),
+        "mono-untold": (
+            "mono is on, and the engine counts no steps that it served",
+            "nothing: what the engine logs of mono was looked at",
         ),
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },

@@ -10,7 +10,10 @@ __all__ = ["ENGINE_CODES", "MONO_CODES"]
 
 ENGINE_CODES: dict[str, tuple[str, str]] = {
     "unsupported-model": ("a model that the engine does not know", "use one that is listed"),
-    "unsupported-weights": ("neither random:SEED, shipped nor a folder", "correct the path"),
+    "unsupported-weights": (
+        "weights of a kind that the engine cannot read",
+        "name a kind that its recipes use, or correct the path",
+    ),
     "bad-checkpoint": ("missing or wrong files or tensors of a checkpoint", "restore them"),
     "unserved-config": ("a shape that the layers cannot compute", "correct the named fields"),
     "unsupported-tp": (
@@ -24,12 +27,24 @@ ENGINE_CODES: dict[str, tuple[str, str]] = {
     "unsupported-dtype": ("a cache or weight type that the engine lacks", "use a listed one"),
     "unsupported-method": (
         "a speculation method that the engine lacks",
-        "use eagle3 or dspark",
+        "use one that the message lists",
     ),
     "unsupported-verify": ("a way of verifying drafts that this build lacks", "use fixed"),
     "unsupported-law": (
         "an acceptance law that this engine cannot draw by",
         "leave law out, or use a listed one",
+    ),
+    "draft-missing": (
+        "a method of speculation that needs a draft model, and none is named",
+        "name it in speculation: draft",
+    ),
+    "acceptance-range": (
+        "an acceptance length that no step of K drafts can have",
+        "use a length from 1 to K+1, from the golden file of this draft",
+    ),
+    "prefill-delayer": (
+        "ATOM's prefill delayer is asked for and would do nothing",
+        "set atom-prefill-decode-interval above 0, or leave the delayer out",
     ),
     "unsupported-axis": ("an axis that this engine lacks", "leave the axis out"),
     "option-conflict": ("two settings of one thing that differ", "set one of them"),

@@ -52,6 +52,7 @@ _CODES: dict[str, Outcome] = {
     "cancelled-outside": "cancelled",
     "submit-refused": "config",
     "client-failed": "harness",
+    "srt-no-export": "harness",
     "evaluation-failed": "harness",
     "internal": "harness",
     "wrong-server": "engine",
@@ -60,6 +61,7 @@ _CODES: dict[str, Outcome] = {
     "preemption-storm": "engine",
     "empty-answers": "accuracy",
     "config-differs": "config",
+    "context-overflow": "config",
 }
 """What differs from its family; every other ``failed`` code is the author's to mend."""
 

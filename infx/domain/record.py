@@ -89,6 +89,8 @@ class Measurement:
     Latencies in ms; interactivity in tokens/s a user: ``interactivity_tok_s.p90`` is
     1000 / p90(ITL), the slow tail, and ``e2e_interactivity_tok_s.p90`` is 1 / p90(E2EL_i / OSL_i)
     (InferenceX's North Star). Throughput in tokens/s divided by accelerators.
+    ``theoretical_prefix_hit_share`` is the share of replayed sessions' input (0 … 1) that a cache
+    without limits would find.
     """
 
     window_s: float
@@ -106,6 +108,7 @@ class Measurement:
     output_tput_tok_s_gpu: float
     input_tput_tok_s_gpu: float
     osl_mismatches: int
+    theoretical_prefix_hit_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

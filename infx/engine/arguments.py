@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infx.domain.acceptance import LAWS, Acceptance
+from infx.domain.acceptance import REQUEST_LAWS, Acceptance
 from infx.domain.errors import UsageError
 from infx.engine.cache import KINDS
 from infx.engine.config import LAYERS, MONO, EngineConfig
@@ -115,7 +115,7 @@ def _add_speculation(parser: argparse.ArgumentParser) -> None:
     add("--speculative-method", default="none", help="none, eagle3 or dspark")
     add("--num-speculative-tokens", type=int, default=0, help="drafts a step (K)")
     add("--synthetic-acceptance-length", type=float, help="tokens a step (AL) that a law decides")
-    add("--acceptance-law", default="min-variance", choices=LAWS, help="law of the counts")
+    add("--acceptance-law", default="min-variance", choices=REQUEST_LAWS, help="law of the counts")
     add("--acceptance-curve", default="", help="for from-curve: P(draft i accepted), as 0.79,0.6")
     add("--acceptance-seed", type=int, default=0, help="seed of the law's draws")
     add("--dspark-verify", default="fixed", help="rows that DSpark's verify holds: fixed")
@@ -171,7 +171,7 @@ def _acceptance(given: argparse.Namespace) -> Acceptance:
         )
     if curve:
         return Acceptance("synthetic", 1 + sum(curve), "from-curve", k=k, curve=curve)
-    if length is None and given.acceptance_law != LAWS[0]:
+    if length is None and given.acceptance_law != REQUEST_LAWS[0]:
         raise UsageError(
             "bad-option",
             f"--acceptance-law {given.acceptance_law} without a length: acceptance would be real;"

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 
-__all__ = ["MONO_ROWS", "Framework", "Launch", "Option", "Refusal"]
+__all__ = ["MONO_ROWS", "PROCESS", "Framework", "Launch", "Option", "Refusal"]
 
 MONO_ROWS = 16
 """Rows a mono step holds, pads and verify rows included (the mono kernels' widest build)."""
+
+PROCESS = "process:"
+"""No path: among a framework's ``pages`` it asks what the running server was started with. The
+answer is ``{"argv": [...], "env": {...}}``, read from the operating system, of the process that
+listens on the server's port; there is none where it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +28,9 @@ class Launch:
 
     A program without a folder (``vllm``) is one of the image, or of the engine's own environment.
     ``health`` answers 200 when the process is up; ``models`` is the OpenAI list of models.
+    ``files`` (name -> text) are written into the server's folder before it starts; ``notes`` are
+    pages of JSON that a scrape of the metrics keeps with them (`infx.frameworks.prometheus.notes`).
+    ``log_faults`` (code -> words) are what its log says when it serves something else than asked.
     """
 
     argv: tuple[str, ...]
@@ -30,15 +38,21 @@ class Launch:
     health: str = "/health"
     models: str = "/v1/models"
     metrics: str = "/metrics"
+    files: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    log_faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """An engine option that a recipe may set; ``kind`` is its type (bool, int, float, str, tuple).
 
-    It is given as ``flag``, or, where that is "", as the environment variable ``env``. ``choices``
+    It is given as ``flag``, or, where that is "", as the environment variable ``env``, or as the
+    entry ``key`` of the engine's configuration file (its parts joined by dots). ``choices``
     are the values that the engine takes (empty: any). ``capacity`` options (threads, slots, cache
-    size) cannot change an answer, only how many fit.
+    size) cannot change an answer, only how many fit. ``negation`` is the flag that says false of a
+    bool ("": false is said by silence), ``listed`` how a tuple is spelled after its flag: as
+    further words, one word with commas, or one word of JSON.
     """
 
     name: str
@@ -48,11 +62,15 @@ class Option:
     capacity: bool = False
     env: str = ""
     choices: tuple[str, ...] = ()
+    negation: str = ""
+    listed: Literal["words", "commas", "json"] = "words"
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the engine cannot serve an arm, and the axis that asks it; known without starting it."""
+    """Why the engine cannot serve an arm, known without starting it; ``axis`` is the axis, or the
+    option, that asks it."""
 
     code: str
     sentence: str

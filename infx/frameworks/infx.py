@@ -143,7 +143,8 @@ def _refusals(arm: Arm, methods: Sequence[str]) -> Iterator[Refusal]:
         sentence = "infx computes every prompt in pieces: chunked-prefill cannot be false"
         yield Refusal("unsupported-axis", sentence, "chunked_prefill")
     if arm.options.get("dtype", "float32") != "float32":
-        yield Refusal("unsupported-dtype", f"dtype {arm.options['dtype']}: expected float32")
+        sentence = f"dtype {arm.options['dtype']}: expected float32"
+        yield Refusal("unsupported-dtype", sentence, "dtype")
     if arm.axes.k > MOST_DRAFTS.get(arm.method, arm.axes.k):
         most = MOST_DRAFTS[arm.method]
         yield Refusal("too-many-drafts", f"{arm.method} makes at most {most} drafts a step", "k")

@@ -5,11 +5,15 @@ https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Page", "Sample", "parse"]
+__all__ = ["Page", "Sample", "note", "notes", "parse"]
+
+_NOTE = "#json "
 
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
@@ -35,6 +39,10 @@ class Page:
         """Return the sum over all label sets of ``name``; None when the page has none."""
         values = [sample.value for sample in self.samples if sample.name == name]
         return sum(values) if values else None
+
+    def largest(self, name: str) -> float | None:
+        """Return the largest over all label sets of ``name``; None when the page has none."""
+        return max((sample.value for sample in self.samples if sample.name == name), default=None)
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """Return the sum of ``name`` for each value of ``label``."""
@@ -63,6 +71,18 @@ def parse(text: str) -> Page:
     return Page(
         tuple(_sample(*match.groups()) for match in found if match and _is_number(match[3]))
     )
+
+
+def note(path: str, body: Any) -> str:
+    """Return the line that keeps the JSON ``body`` of another page with a scrape: a comment, on a
+    line of its own wherever the text before it ends."""
+    return f"\n{_NOTE}{path} {json.dumps(body, separators=(',', ':'))}\n"
+
+
+def notes(text: str) -> dict[str, Any]:
+    """Return path -> body of the pages that `note` kept with a scrape."""
+    kept = (line[len(_NOTE) :].partition(" ") for line in text.splitlines() if line[:6] == _NOTE)
+    return {path: json.loads(body) for path, _, body in kept}
 
 
 def _sample(name: str, labels: str | None, value: str) -> Sample:

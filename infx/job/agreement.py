@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.errors import EngineError
 from infx.domain.findings import Finding
 from infx.domain.point import Arm, Point
+from infx.frameworks.base import Launch
+from infx.job.log_lines import line_with
 
-__all__ = ["REAL_ACCEPTANCE", "check_acceptance", "option_differences", "require_acceptance"]
+__all__ = [
+    "REAL_ACCEPTANCE",
+    "check_acceptance",
+    "logged_faults",
+    "option_differences",
+    "require_acceptance",
+]
 
 REAL_ACCEPTANCE = {"X-Infx-Require": "real-acceptance"}
 """Headers of an evaluation: infx's engine refuses such a request where acceptance is synthetic,
@@ -60,6 +69,12 @@ def option_differences(arm: Arm, server: Mapping[str, Any]) -> tuple[Finding, ..
             text = f"the server runs {name}={running}, planned {planned}"
             found.append(Finding("config-differs", "error", text))
     return tuple(found)
+
+
+def logged_faults(launch: Launch, log: Path) -> tuple[Finding, ...]:
+    """Return an error for each of the launch's faults that the server's ``log`` tells."""
+    told = {code: line_with(log, words) for code, words in launch.log_faults.items()}
+    return tuple(Finding(code, "error", f"its log: {line}") for code, line in told.items() if line)
 
 
 def _words(acceptance: Acceptance) -> str:

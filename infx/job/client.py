@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import re
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.errors import MeasurementError
-from infx.domain.point import FixedLengths, Point
+from infx.domain.point import Agentic, FixedLengths, Point, Workload
+from infx.job.client_env import client_env
 from infx.job.counters import Scraper
 from infx.job.harness import check_version
 from infx.job.log_lines import useful_line
@@ -23,6 +21,7 @@ from infx.job.process import Program, exit_text
 from infx.job.prompt_file import prompt_seed
 from infx.job.record import fresh_folder
 from infx.job.server import Server
+from infx.job.sessions import session_words
 
 __all__ = ["LOG", "arguments", "measure"]
 
@@ -33,32 +32,29 @@ STOP_S = 10.0
 """aiperf exports what it has within 1 to 3 s of SIGINT; before its first request it may hang on it.
 After this it is killed."""
 
-REQUEST_LIMIT_S = 600
-OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_ABORTED = re.compile(r"Terminal warmup failure for trace [^;\s]+")
 
-# Any revision will do: the name of a snapshot's folder in the Hugging Face cache.
-REVISION = "0" * 40
+REQUEST_LIMIT_S = 600
+SESSION_REQUEST_LIMIT_S = 1800
+"""A turn of a session may have to compute a history of a million tokens behind others."""
 
 
 def arguments(point: Point, url: str, tokenizer: str, prompts: Path, artifacts: Path) -> list[str]:
-    """Return aiperf's arguments for a throughput point whose prompts are in a file.
+    """Return aiperf's arguments for a throughput point; its ``prompts`` of fixed lengths are in a
+    file.
 
-    Token counts are the server's: aiperf counts nothing with the tokenizer, but does not start
-    without one, and would tokenise a corpus that nothing is drawn from (``--prompt-corpus``). A
-    connection is used once: a server that closes idle ones (llama.cpp after 5 s or 100 requests)
-    resets requests otherwise.
+    Token counts are the server's. A connection is used once: a server that closes idle ones
+    (llama.cpp after 5 s or 100 requests) resets requests otherwise.
     """
     load = point.workload
-    assert isinstance(load, FixedLengths)
     words = ["profile", "--model", point.arm.model.name, "--url", url]
     words += ["--endpoint-type", "chat", "--streaming", "--use-server-token-count"]
-    words += ["--tokenizer", tokenizer, "--prompt-corpus", "random"]
-    words += ["--input-file", str(prompts), "--custom-dataset-type", "single_turn"]
-    words += ["--dataset-sampling-strategy", "sequential", "--osl", str(load.osl)]
-    words += ["--random-seed", str(prompt_seed(point)), "--concurrency", str(point.conc)]
-    words += _length(load)
+    words += ["--tokenizer", tokenizer, "--concurrency", str(point.conc)]
+    if isinstance(load, Agentic):
+        words += [*session_words(load), "--request-timeout-seconds", str(SESSION_REQUEST_LIMIT_S)]
+    else:
+        words += [*_prompted(point, prompts), "--request-timeout-seconds", str(REQUEST_LIMIT_S)]
     words += ["--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0"]
-    words += ["--request-timeout-seconds", str(REQUEST_LIMIT_S)]
     words += ["--connection-reuse-strategy", "never"]
     words += ["--no-gpu-telemetry", "--no-server-metrics", "--ui", "none"]
     return [*words, "--export-level", "records", "--output-artifact-dir", str(artifacts)]
@@ -69,6 +65,7 @@ def measure(
     server: Server,
     scraper: Scraper,
     *,
+    load: Workload,
     tokenizer: str,
     artifacts: Path,
     version: str,
@@ -81,7 +78,7 @@ def measure(
     """
     check_version("aiperf", version)
     fresh_folder(artifacts)
-    with _private_env(tokenizer) as (env, name):
+    with client_env(load, tokenizer) as (env, name):
         told = [name if word == tokenizer else word for word in words]
         argv = [sys.executable, "-P", "-m", "infx.job.aiperf_main", *told]
         program = Program(argv, env=env, log=artifacts / LOG, folder=artifacts)
@@ -90,6 +87,20 @@ def measure(
         finally:
             program.stop(signal.SIGINT, STOP_S)
     _check(program.exit_code(), artifacts)
+
+
+def _prompted(point: Point, prompts: Path) -> list[str]:
+    """Return the arguments for a file of prompts.
+
+    aiperf counts nothing with the tokenizer, but does not start without one, and would tokenise a
+    corpus that nothing is drawn from (``--prompt-corpus``).
+    """
+    load = point.workload
+    assert isinstance(load, FixedLengths)
+    words = ["--prompt-corpus", "random"]
+    words += ["--input-file", str(prompts), "--custom-dataset-type", "single_turn"]
+    words += ["--dataset-sampling-strategy", "sequential", "--osl", str(load.osl)]
+    return [*words, "--random-seed", str(prompt_seed(point)), *_length(load)]
 
 
 def _length(load: FixedLengths) -> list[str]:
@@ -132,7 +143,15 @@ def _reason(artifacts: Path) -> str:
         return (
             f"{sum(failed.values())} of {sum(counts.values())} requests failed, most with {worst}"
         )
-    return useful_line(artifacts / LOG)
+    return _aborted_warm_up(artifacts / LOG) or useful_line(artifacts / LOG)
+
+
+def _aborted_warm_up(log: Path) -> str:
+    """Return why aiperf gave up a replay before its window; "" when it did not. Requests that the
+    server refuses as too long leave no record."""
+    found = _ABORTED.search(log.read_text(errors="replace")) if log.exists() else None
+    hint = "the server's log tells why; is its context as long as the trace's requests?"
+    return f"{found[0]}: {hint}" if found else ""
 
 
 def _words(error: Mapping[str, object]) -> str:
@@ -148,27 +167,3 @@ def _rows(records: Path) -> Iterator[Mapping[str, Mapping[str, object]]]:
             yield json.loads(line)
         except ValueError:
             continue
-
-
-@contextmanager
-def _private_env(tokenizer: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield the client's environment and the tokenizer's name in it.
-
-    Its temporary folder is its own, since aiperf leaves aiperf_mmap_* and socket folders behind;
-    and short, since those sockets have paths. A tokenizer's folder is shown to it as a cached hub
-    repository: aiperf loads a path in one process more (2 s), and refuses it when offline.
-    """
-    with tempfile.TemporaryDirectory(prefix="infx-", ignore_cleanup_errors=True) as scratch:
-        env = {key: value for key, value in os.environ.items() if key not in OFFLINE}
-        env |= {"TMPDIR": scratch, "COLUMNS": "200"}
-        if not Path(tokenizer).is_dir():
-            yield env, tokenizer
-            return
-        _as_hub_cache(Path(tokenizer), Path(scratch) / "hub" / "models--infx--tokenizer")
-        yield env | {"HF_HOME": scratch, "HF_HUB_OFFLINE": "1"}, "infx/tokenizer"
-
-
-def _as_hub_cache(tokenizer: Path, repository: Path) -> None:
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(REVISION)
-    shutil.copytree(tokenizer, repository / "snapshots" / REVISION)

@@ -8,14 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from infx.domain.record import EngineCounters
-from infx.frameworks.prometheus import parse
+from infx.frameworks.base import Launch
+from infx.frameworks.prometheus import note, parse
 from infx.job.record import write_whole
 from infx.job.server import Server
+from infx.job.web import Site
 
-__all__ = ["Scraper"]
+__all__ = ["Scraper", "scrape"]
 
 EVERY_S = 0.5
 """Between two looks at the gauges: a scrape costs the server 2 to 5 ms."""
+
+SHARES = ("kv_cache_usage_peak",)
+"""Gauges of a share (0 … 1): replicas that each tell theirs do not add up, the fullest counts."""
 
 
 class Scraper:
@@ -48,7 +53,7 @@ class Scraper:
     def _scrape(self, name: str) -> str:
         text = ""
         with suppress(OSError):
-            text = self._server.site.get(self._server.launch.metrics).text
+            text = scrape(self._server.site, self._server.launch)
         write_whole(self._folder / name, text.encode())
         self._note(text)
         return text
@@ -56,6 +61,19 @@ class Scraper:
     def _note(self, text: str) -> None:
         page = parse(text)
         for name, metric in self._server.framework.gauges.items():
-            value = page.total(metric)
+            value = page.largest(metric) if name in SHARES else page.total(metric)
             if value is not None:
                 self._peaks[name] = max(value, self._peaks.get(name, 0.0))
+
+
+def scrape(site: Site, launch: Launch, limit_s: float = 5.0) -> str:
+    """Return the text of the metrics page and the notes beside it ("": it answers no 200).
+
+    Raises ConnectionError or TimeoutError.
+    """
+    answer = site.get(launch.metrics, limit_s)
+    if answer.status != 200:
+        return ""
+    pages = ((path, site.get(path, limit_s)) for path in launch.notes)
+    kept = (note(path, told.body) for path, told in pages if told.status == 200)
+    return answer.text + "".join(kept)

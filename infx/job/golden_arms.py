@@ -29,7 +29,7 @@ def entry_of(recipe: Recipe, cluster: Cluster) -> Entry:
         image_digest="",
         recipe=recipe,
         cluster=cluster,
-        scenarios=(Scenario(workload=load, axes=(), where=where),),
+        scenarios=(Scenario(workload=load, axes=recipe.axes, where=where),),
         where=where,
     )
 

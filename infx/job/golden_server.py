@@ -18,6 +18,7 @@ from infx.domain.point import Arm
 from infx.frameworks.base import Framework, Launch
 from infx.frameworks.prometheus import parse
 from infx.job.agreement import require_acceptance
+from infx.job.counters import scrape
 from infx.job.ports import free_port
 from infx.job.readiness import wait_ready
 from infx.job.record import fresh_folder
@@ -52,8 +53,7 @@ class Running:
     def metrics(self) -> str:
         """The text of its metrics page. Raises ConnectionError or TimeoutError."""
         launch = self.server.launch if self.server else _PATHS
-        answer = self.site.get(launch.metrics, SCRAPE_LIMIT_S)
-        return answer.text if answer.status == 200 else ""
+        return scrape(self.site, launch, SCRAPE_LIMIT_S)
 
     def check(self) -> None:
         """Raise EngineError (``server-died``) when a server of ours has ended."""

@@ -13,12 +13,12 @@ from typing import Protocol
 from infx import frameworks
 from infx.domain.errors import EngineError, InfraError, InfxError
 from infx.domain.findings import Finding
-from infx.domain.point import Point
+from infx.domain.point import Agentic, Point
 from infx.domain.record import Attempt, PointRecord, Provenance, Score
 from infx.domain.status import Status
 from infx.frameworks.base import Framework
 from infx.job import client, provenance
-from infx.job.agreement import check_acceptance, option_differences
+from infx.job.agreement import check_acceptance, logged_faults, option_differences
 from infx.job.allocation import allocation
 from infx.job.container import Wrapping, wrapping
 from infx.job.counters import Scraper
@@ -28,6 +28,7 @@ from infx.job.prompt_file import write_prompts
 from infx.job.readiness import wait_ready
 from infx.job.record import fresh_folder, write_record, writing
 from infx.job.server import LOG, Server
+from infx.job.sessions import checked_trace
 from infx.job.signals import Stopped, settled, uninterrupted
 from infx.job.spec import JobSpec
 from infx.job.work import Work
@@ -183,6 +184,8 @@ class Job:
             self._score(work, server)
         else:
             self._time(work, server)
+        faults = logged_faults(server.launch, server.log)
+        work.record = replace(work.record, findings=(*work.record.findings, *faults))
 
     def _begin(self, point: Point) -> Work:
         folder = fresh_folder(self._folder / "points" / point.label)
@@ -199,7 +202,7 @@ class Job:
         tokenizer = self._own_tokenizer(server)
         self._events.tell("phase", point=point.label, phase="aiperf")
         artifacts = work.folder / "aiperf"
-        prompts = write_prompts(point, tokenizer, work.folder)
+        prompts = _prompts(point, tokenizer, work.folder)
         words = client.arguments(point, server.site.url, tokenizer, prompts, artifacts)
         self._add(work, "aiperf", artifacts, ("aiperf", *words))
         scraper.begin()
@@ -208,6 +211,7 @@ class Job:
                 words,
                 server,
                 scraper,
+                load=point.workload,
                 tokenizer=tokenizer,
                 artifacts=artifacts,
                 version=point.harness.aiperf,
@@ -283,6 +287,13 @@ class Job:
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self._spec.run_dir)
+
+
+def _prompts(point: Point, tokenizer: str, folder: Path) -> Path:
+    """Return what the client sends: a local trace, unchanged, or a file of prompts written here."""
+    if isinstance(point.workload, Agentic):
+        return checked_trace(point.workload)
+    return write_prompts(point, tokenizer, folder)
 
 
 def _failed(error: InfxError) -> Status:

@@ -17,7 +17,7 @@ import psutil
 from infx.domain.errors import InfraError
 from infx.job.signals import Stopped, uninterrupted
 
-__all__ = ["MARK", "Program", "exit_text"]
+__all__ = ["MARK", "Program", "exit_text", "listener"]
 
 MARK = "INFX_NONCE"
 """The variable that a marked program's processes are known by."""
@@ -73,7 +73,7 @@ class Program:
 
     def listens_on(self, port: int) -> bool:
         """Return True when one of its processes has a TCP socket listening on ``port``."""
-        return any(port in _ports(process) for process in self.processes())
+        return listener(self.processes(), port) is not None
 
     def stop(self, first: signal.Signals, patience_s: float) -> bool:
         """Send ``first``, and KILL to everything after ``patience_s``. Return True if it obeyed.
@@ -146,6 +146,12 @@ def _started(
         stderr=output,
         start_new_session=True,
     )
+
+
+def listener(processes: Iterable[psutil.Process], port: int) -> psutil.Process | None:
+    """Return the first of ``processes`` with a TCP socket listening on ``port``; None: there is
+    none among those that we may look into."""
+    return next((process for process in processes if port in _ports(process)), None)
 
 
 def _ports(process: psutil.Process) -> set[int]:

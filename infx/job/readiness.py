@@ -16,6 +16,7 @@ __all__ = ["wait_ready"]
 
 TICK_S = 0.1
 LOOKS = 5
+SERVERS_FAULT = 500
 PROGRESS_CAP = 4
 """A log that keeps growing (weights, graph capture) buys time up to this many limits."""
 
@@ -109,8 +110,17 @@ def _generate(server: Server, limit_s: float) -> None:
         _await_exit(server, start)
         raise EngineError("first-request", f"the first request failed: {error}") from error
     if answer.status != 200 or _tokens(answer) < 1:
-        said = " ".join(answer.text.split())[:200]
-        raise EngineError("first-request", f"the first request got HTTP {answer.status}: {said}")
+        raise EngineError("first-request", _unserved(server, answer, start))
+
+
+def _unserved(server: Server, answer: Answer, start: int) -> str:
+    """Return what is told of an answer without a token: where the server is at fault, what its log
+    says too, for the answer then names no cause. Raises EngineError when it ends of it."""
+    said = f"the first request got HTTP {answer.status}: {' '.join(answer.text.split())[:200]}"
+    if answer.status < SERVERS_FAULT:
+        return said
+    _await_exit(server, start)
+    return f"{said}; its log: {server.since(start)}"
 
 
 def _question(server: Server) -> dict[str, object]:

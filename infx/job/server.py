@@ -5,23 +5,31 @@ from __future__ import annotations
 import secrets
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
 from infx.domain.serial import encode_pretty
-from infx.frameworks.base import Framework, Launch
+from infx.frameworks.base import PROCESS, Framework, Launch
+from infx.job.engines import located
 from infx.job.log_lines import useful_line
 from infx.job.process import Program, exit_text
 from infx.job.record import write_whole
+from infx.job.started import started_with
 from infx.job.web import Site
 
 __all__ = ["LOG", "Server", "answers"]
 
 LOG = "server.log"
 STATE = "server.json"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+PAGE_S = 60.0
+"""vLLM's first /server_info runs a dozen programs to describe its machine: 2 to 10 s when busy."""
 
 STOP_S = 10.0
 """After TERM a server may finish what it holds; llama.cpp ends in 0.1 s, infx's engine drains."""
@@ -49,16 +57,18 @@ class Server:
         self.nonce = secrets.token_hex(8)
         self.site = Site(host, port)
         self.launch: Launch = framework.launch(arm, host, port, folder, self.nonce)
-        self.argv = (*prefix, *self.launch.argv)
+        self.argv = (*prefix, *located(self.launch.argv, arm.image))
         self.log = folder / LOG
         self.started_s = time.time()
         self._program: Program | None = None
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Run the command with ``env`` and the launch's own variables over it.
+        """Write the launch's files, and run the command with ``env`` and its variables over it.
 
         Raises InfraError when it cannot be started, or the folder not be written.
         """
+        for name, text in self.launch.files.items():
+            write_whole(self.folder / name, text.encode())
         self._program = Program(
             self.argv,
             env={**env, **self.launch.env},
@@ -89,8 +99,17 @@ class Server:
             raise EngineError(code, f"the server ended ({exit_text(ended)}): {self.since(start)}")
 
     def answers(self) -> dict[str, Any]:
-        """Return path -> parsed body of the framework's pages that answer 200 with JSON."""
-        return answers(self.framework, self.site)
+        """Return path -> parsed body of the framework's pages that answer 200 with JSON.
+
+        Raises EngineError (``server-died``, ``server-hung``) when nothing answers.
+        """
+        processes = self._program.processes() if self._program else []
+        try:
+            return answers(self.framework, self.site, processes)
+        except (ConnectionError, TimeoutError) as error:
+            self.check("server-died")
+            message = f"healthy, but its pages do not answer: {error}; its log: {self.since(0)}"
+            raise EngineError("server-hung", message) from error
 
     def stop(self, limit_s: float = STOP_S) -> None:
         """End it, if it was started: TERM, KILL after ``limit_s``; no process of it is left."""
@@ -109,11 +128,28 @@ class Server:
         write_whole(self.folder / STATE, encode_pretty(state).encode())
 
 
-def answers(framework: Framework, site: Site) -> dict[str, Any]:
-    """Return path -> parsed body of the framework's pages that answer 200 with JSON at ``site``."""
+def answers(
+    framework: Framework, site: Site, processes: Iterable[psutil.Process] | None = None
+) -> dict[str, Any]:
+    """Return path -> parsed body of the framework's pages that answer 200 with JSON at ``site``.
+
+    What its process was started with is read from ``processes``; without any given, from those of
+    this machine when the site is of this machine.
+    """
     found: dict[str, Any] = {}
     for path in framework.pages:
-        answer = site.get(path)
-        if answer.status == 200 and answer.body is not None:
-            found[path] = answer.body
+        body = _started(site, processes) if path == PROCESS else _page(site, path)
+        if body is not None:
+            found[path] = body
     return found
+
+
+def _page(site: Site, path: str) -> Any:
+    answer = site.get(path, PAGE_S)
+    return answer.body if answer.status == 200 else None
+
+
+def _started(site: Site, processes: Iterable[psutil.Process] | None) -> Any:
+    if processes is None:
+        processes = psutil.process_iter() if site.host in LOOPBACK else []
+    return started_with(processes, site.port)

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from infx.config.sites import Container
 from infx.domain.plan import Job
-from infx.domain.point import Accuracy, Arm, Point
+from infx.domain.point import Accuracy, Agentic, Arm, Point
 
 __all__ = ["JobSpec", "Site"]
 
 QUESTION_S = 10.0
 """The longest that a question may take on average; 1 to 6 s were measured on two cores."""
+
+SESSIONS_S = 2 * 3600.0
+"""What sessions may take beside their window: the prompts of a public trace, made once a machine,
+the first request of each lane, which is the history of half a session, and the exports."""
 
 MOST_QUESTIONS = 1319
 """Questions of an evaluation without a limit: those of GSM8K, the largest task that infx brings."""
@@ -61,8 +65,11 @@ class JobSpec:
     site: Site = Site()
 
     def limit_s(self, point: Point) -> float:
-        """Return the seconds that a point's client may take: more for many questions."""
+        """Return the seconds that a point's client may take: more for many questions, and for what
+        is timed."""
         load, limit_s = point.workload, self.site.point_limit_s
+        if isinstance(load, Agentic):
+            return limit_s + SESSIONS_S + load.cache_warmup_s + load.duration_s
         if not isinstance(load, Accuracy):
-            return limit_s
+            return limit_s + (load.duration_s or 0)
         return max(limit_s, QUESTION_S * (load.limit or MOST_QUESTIONS))

@@ -21,6 +21,10 @@ LAB_PATIENCE_S = 10.0
 
 def executor_for(cluster: Cluster) -> Executor:
     """Return a new executor; nothing is asked of a cluster yet."""
+    if cluster.srt:
+        from infx.launch.srt.executor import SrtExecutor
+
+        return SrtExecutor(cluster, transport_to(cluster))
     if cluster.slurm is None:
         return LocalExecutor(cluster.name, cluster.limits)
     from infx.launch.slurm.executor import SlurmExecutor
@@ -34,13 +38,14 @@ def executor_for(cluster: Cluster) -> Executor:
 
 def transport_to(cluster: Cluster) -> Transport:
     """Return a way to the Slurm of a cluster that has one."""
-    assert cluster.slurm
-    if cluster.slurm.lab:
+    site = cluster.srt or cluster.slurm
+    assert site
+    if cluster.slurm and cluster.slurm.lab:
         return _LabTransport(slurm_conf(lab_folder()))
-    if cluster.slurm.ssh:
+    if site.ssh:
         from infx.launch.transport.ssh import SshTransport
 
-        return SshTransport(cluster.slurm.ssh)
+        return SshTransport(site.ssh)
     conf = os.environ.get("SLURM_CONF")  # the transport drops what a job would inherit
     return LocalTransport({"SLURM_CONF": conf} if conf else {})
 

@@ -17,6 +17,8 @@ from infx.launch.executors import transport_to
 from infx.launch.slurm.evidence import Files
 from infx.launch.slurm.script import TASKS
 from infx.launch.slurm.submission import BATCHES
+from infx.launch.srt.outputs import Outputs
+from infx.launch.srt.outputs import logs as srt_logs
 from infx.store import PointRow, RunRow, Store, attempt_dir, holder, read_run
 
 __all__ = ["Kind", "Log", "find_log"]
@@ -69,6 +71,9 @@ def _grows(store: Store, order: Order, run_dir: Path) -> bool:
 
 def _fetcher(order: Order, cluster: Callable[[str], Cluster]) -> Callable[[], None]:
     site = cluster(order.job.cluster)
+    if site.srt and site.srt.ssh:
+        outputs = Outputs(transport_to(site), site.srt.folder)
+        return lambda: outputs.fetch(order)
     if site.slurm is None or not site.slurm.ssh:
         return _nothing
     files = Files(transport_to(site), site.slurm.folder)
@@ -87,7 +92,11 @@ def _places(order: Order, run_dir: Path, label: str, kind: Kind) -> list[Path]:
         "server": order.folder / "server.log",
         "job": order.folder / "infx.log",
     }
-    return [logs[kind]] if kind else [*logs.values(), *_scheduler_logs(run_dir, order.attempt)]
+    of_srt = srt_logs(order, label)
+    if kind:
+        return [logs[kind], *of_srt.get(kind, ())]
+    more = [path for paths in of_srt.values() for path in paths]
+    return [*logs.values(), *more, *_scheduler_logs(run_dir, order.attempt)]
 
 
 def _scheduler_logs(run_dir: Path, attempt: Attempt) -> list[Path]:

@@ -85,7 +85,7 @@ def derived_axes(scenario: Scenario, include: IncludeRule | None = None) -> Deri
     for name, value in include.values.items() if include else ():
         derived.pop(name, None)
         if isinstance(value, Expression) and include:
-            derived[name] = (value, include.where)
+            derived[name] = (value, include.place(name))
     return derived
 
 

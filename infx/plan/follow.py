@@ -7,7 +7,7 @@ from functools import cache
 
 from infx.config.expressions import Expression
 from infx.config.matrix import IncludeRule, Scenario, Value
-from infx.domain.point import FixedLengths
+from infx.domain.point import Agentic, FixedLengths
 from infx.plan.expand import Element, derived_axes, in_order
 
 __all__ = ["Follows"]
@@ -45,4 +45,4 @@ class Follows:
         return found
 
 
-_WORKLOAD = tuple(name for name in FixedLengths.__dataclass_fields__ if name != "kind")
+_WORKLOAD = {*FixedLengths.__dataclass_fields__, *Agentic.__dataclass_fields__} - {"kind"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from infx.domain.identity import content_id
 from infx.domain.plan import Cost, Job
-from infx.domain.point import Accuracy, Point
+from infx.domain.point import Accuracy, Agentic, Point
 
 __all__ = ["estimate_cost", "job_s", "make_jobs", "point_s"]
 
@@ -15,6 +15,10 @@ SERVER_START_S = 8.0
 
 CLIENT_S = 12.0
 """aiperf's own start and export for one point (measured: 8.5 s of CPU whatever the load)."""
+
+PREPARE_S = 20.0
+"""aiperf's prompts of recorded sessions, and the first request of each lane (measured: 15 s for a
+few small sessions on two cores; the prompts of a public trace take minutes once a machine)."""
 
 TOKEN_S = 0.05
 QUESTION_S = 1.5
@@ -45,6 +49,8 @@ def point_s(point: Point) -> float:
     load = point.workload
     if isinstance(load, Accuracy):
         return 5 + QUESTION_S * (load.limit or QUESTIONS.get(load.task, 1000))
+    if isinstance(load, Agentic):
+        return CLIENT_S + PREPARE_S + load.cache_warmup_s + load.duration_s
     if load.duration_s:
         return CLIENT_S + load.duration_s
     rounds = -(-(load.requests + load.warmup_requests) // point.conc)

@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from infx.config.matrix import Entry, Scenario
+from infx.config.matrix import Entry, IncludeRule, Scenario
 from infx.domain.findings import Finding, Where
-from infx.domain.point import Accuracy, Arm, Workload
-from infx.frameworks.base import MONO_ROWS, Framework
+from infx.domain.point import Accuracy, Agentic, Arm, FixedLengths, Workload
+from infx.frameworks.base import MONO_ROWS, Framework, Refusal
 from infx.plan.expand import Values
+from infx.plan.lint_captures import lint_gap
+from infx.plan.lint_offload import lint_offload
+from infx.plan.lint_options import lint_options
+from infx.plan.lint_workload import lint_workloads
 from infx.plan.resolve import OWN
 
-__all__ = ["Place", "lint_arms", "lint_combination", "lint_entry", "place"]
+__all__ = [
+    "Place",
+    "lint_arms",
+    "lint_combination",
+    "lint_draft_tokens",
+    "lint_entry",
+    "lint_mono",
+    "place",
+]
 
 Place = Callable[..., Where]
 """The line of the first of the named axes that the scenario writes."""
@@ -23,7 +35,8 @@ Place = Callable[..., Where]
 
 def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
     """Yield what is wrong with an entry whatever its axes are."""
-    yield from _options(entry, framework)
+    yield from lint_options(entry, framework)
+    yield from lint_workloads(entry)
     yield from _speculation(entry, framework)
     if entry.image.startswith("pypi:") and "==" not in entry.image and entry.image != OWN:
         sentence = f"image {entry.image!r} has no version"
@@ -34,6 +47,14 @@ def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
             f"{entry.recipe.name!r} is for {', '.join(entry.recipe.hardware)}"
         )
         yield Finding("hardware-differs", "error", sentence, entry.where)
+    if entry.recipe.delegated and entry.cluster.executor != "srt":
+        sentence = (
+            f"recipe {entry.recipe.name!r} is srt-slurm's to launch, and cluster "
+            f"{entry.cluster.name!r} has executor {entry.cluster.executor}"
+        )
+        yield Finding(
+            "srt-only", "error", sentence, entry.where, "name a cluster with executor srt"
+        )
     for spec in entry.evaluations:
         if not spec.bars:
             sentence = f"evaluation {spec.task!r} of {entry.name!r} has no bar"
@@ -51,34 +72,55 @@ def lint_arms(entry: Entry, arms: Sequence[Arm]) -> Iterator[Finding]:
                 yield from (_mono_serves(k, axis.where) for k in sorted({a.axes.k for a in arms}))
 
 
+def lint_mono(
+    entry: Entry, refused: Sequence[tuple[Refusal, Where]], arms: Sequence[Arm]
+) -> Iterator[Finding]:
+    """Yield a warning when every candidate that asks mono was refused; ``refused`` holds them, with
+    the line that asks, and ``arms`` what will be measured."""
+    if not refused or any(arm.axes.mono == "on" for arm in arms):
+        return
+    refusal, where = refused[0]
+    sentence = (
+        f"{entry.name!r} asks mono for {len(refused)} candidates and gets it for none; the first "
+        f"is refused by {refusal.code}: {refusal.sentence}"
+    )
+    yield Finding("mono-refused", "warning", sentence, where)
+
+
 def lint_combination(
     arm: Arm, values: Values, workload: Workload, entry: Entry, at: Place
 ) -> list[Finding]:
     """Return the faults of one resolved combination; ``at`` finds the line of an axis."""
-    found = [_queueing(arm, values, workload, at), _captures(arm, values, at)]
+    gap = lint_gap(arm, values["conc"], at("capture_sizes"))
+    found = [_queueing(arm, values, workload, at), gap]
     found += [_heads(arm, at), _gpus(arm, entry, at), _method(arm, entry, at)]
     found += [_golden(arm, workload, entry), _context(arm, workload, at)]
+    found += lint_offload(arm, entry.cluster, at)
     return [finding for finding in found if finding]
 
 
-def place(scenario: Scenario, include: Where | None = None) -> Place:
-    """Return the finder of lines for a scenario, or for one include rule of it."""
+def lint_draft_tokens(values: Values, entry: Entry, at: Place) -> Finding | None:
+    """Return an error for a K that the entry's golden curve lacks: it has no acceptance length."""
+    spec, k = entry.speculation, values["k"]
+    if spec is None or not spec.golden or not k or k in spec.lengths:
+        return None
+    held = ", ".join(map(str, sorted(spec.lengths))) or "no K"
+    sentence = f"{spec.golden} has no length for K={k} with thinking {spec.thinking}"
+    hint = f"it holds K = {held}; lengths are looked up, never interpolated"
+    return Finding("golden-k-missing", "error", sentence, at("k"), hint)
+
+
+def place(scenario: Scenario, include: IncludeRule | None = None) -> Place:
+    """Return the finder of lines for a scenario, or for one include rule of it: what the rule does
+    not say itself stands where the scenario or its recipe says it."""
     places = {axis.name: axis.where for axis in scenario.axes}
+    places |= {name: include.place(name) for name in include.values} if include else {}
+    otherwise = include.where if include else scenario.where
 
     def at(*names: str) -> Where:
-        return include or next((places[n] for n in names if n in places), scenario.where)
+        return next((places[name] for name in names if name in places), otherwise)
 
     return at
-
-
-def _options(entry: Entry, framework: Framework) -> Iterator[Finding]:
-    known = ", ".join(sorted(framework.options)) or "none"
-    places = ((entry.recipe.where, entry.recipe.options), (entry.where, entry.options))
-    for where, options in places:
-        for name in options:
-            if name not in framework.options:
-                sentence = f"{framework.name} has no option {name!r}; it has {known}"
-                yield Finding("option-unknown", "error", sentence, where)
 
 
 def _speculation(entry: Entry, framework: Framework) -> Iterator[Finding]:
@@ -122,19 +164,6 @@ def _queueing(arm: Arm, values: Values, workload: Workload, at: Place) -> Findin
     )
 
 
-def _captures(arm: Arm, values: Values, at: Place) -> Finding | None:
-    sizes, axes = arm.axes.capture_sizes, arm.axes
-    requests, width = min(values["conc"], axes.max_num_seqs or values["conc"]), axes.k + 1
-    if not sizes or max(sizes) >= requests * width:
-        return None
-    sentence = (
-        f"conc {values['conc']} reaches {requests * width} rows a step ({requests} requests of "
-        f"{width}); the largest capture size is {max(sizes)}"
-    )
-    hint = f"add a capture size of {requests * width} or more"
-    return Finding("capture-gap", "error", sentence, at("capture_sizes"), hint)
-
-
 def _heads(arm: Arm, at: Place) -> Finding | None:
     heads, kv_heads, tp = arm.model.heads, arm.model.kv_heads, arm.axes.tp
     if heads % tp == 0 and (kv_heads % tp == 0 or tp % kv_heads == 0):
@@ -148,7 +177,7 @@ def _heads(arm: Arm, at: Place) -> Finding | None:
 
 def _gpus(arm: Arm, entry: Entry, at: Place) -> Finding | None:
     have, need = entry.cluster.gpus_per_node, arm.axes.tp * arm.axes.pp
-    if not have or need <= have:
+    if not have or need <= have or arm.delegated:
         return None
     sentence = f"tp x pp is {need} accelerators; a node of {entry.cluster.name} has {have}"
     return Finding("tp-gpus", "error", sentence, at("tp", "pp"))
@@ -174,12 +203,20 @@ def _context(arm: Arm, workload: Workload, at: Place) -> Finding | None:
     limit = arm.axes.max_model_len
     if limit is None:
         return None
-    if isinstance(workload, Accuracy):
-        need, text = workload.max_tokens + 1, f"an answer of {workload.max_tokens} tokens"
-    else:
-        need = workload.isl + workload.osl
-        text = f"isl {workload.isl} + osl {workload.osl}"
+    need, text = _longest(workload)
     if need <= limit:
         return None
     sentence = f"{text} is over max-model-len {limit}"
     return Finding("context-too-long", "error", sentence, at("max_model_len"))
+
+
+def _longest(workload: Workload) -> tuple[int, str]:
+    """Return the tokens of the longest request (0: unknown), and how to say them."""
+    match workload:
+        case Accuracy(max_tokens=most):
+            return most + 1, f"an answer of {most} tokens"
+        case Agentic(context=longest):
+            return longest, f"the trace's longest request of {longest} tokens"
+        case FixedLengths(isl=isl, osl=osl):
+            return isl + osl, f"isl {isl} + osl {osl}"
+    raise TypeError(f"no workload: {workload!r}")

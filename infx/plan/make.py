@@ -8,9 +8,9 @@ from typing import Any
 
 from infx import frameworks
 from infx.config.matrix import Entry, EvaluationSpec, ExcludeRule, Matrix, Scenario
-from infx.domain.axes import AXES, is_computation
+from infx.domain.axes import is_computation
 from infx.domain.errors import ConfigError
-from infx.domain.findings import Finding
+from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.plan import Plan
 from infx.domain.point import Arm, Harness
@@ -19,8 +19,18 @@ from infx.plan.expand import Element, Values, derive, derived_axes, elements, ex
 from infx.plan.follow import Follows
 from infx.plan.jobs import estimate_cost, make_jobs
 from infx.plan.ledger import Ledger
-from infx.plan.lint import lint_arms, lint_combination, lint_entry, place
-from infx.plan.resolve import ArmMaker, PointMaker, accuracy, fixed_lengths
+from infx.plan.lint import (
+    lint_arms,
+    lint_combination,
+    lint_draft_tokens,
+    lint_entry,
+    lint_mono,
+    place,
+)
+from infx.plan.lint_captures import lint_padding
+from infx.plan.lint_workload import lint_times
+from infx.plan.resolve import ArmMaker, PointMaker, accuracy, throughput
+from infx.plan.telling import computed, differing, named, varied
 
 __all__ = ["make_plan"]
 
@@ -39,6 +49,7 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
     jobs = make_jobs(ledger.points, {e.name: e.cluster.limits.job for e in matrix.entries})
+    findings += lint_times(jobs, matrix)
     return Plan(
         inputs=matrix.inputs,
         candidates=ledger.counts.total(),
@@ -46,7 +57,7 @@ def make_plan(matrix: Matrix, harness: Harness = Harness()) -> Plan:  # noqa: B0
         ledger=tuple(ledger.rows),
         points=tuple(ledger.points),
         jobs=jobs,
-        findings=tuple(findings),
+        findings=tuple(dict.fromkeys(findings)),
         cost=estimate_cost(jobs),
         excluded_by=dict(ledger.excluded_by),
     )
@@ -62,6 +73,8 @@ class _Entry:
         self._points = PointMaker(self._arms, harness)
         self._findings: list[Finding] = []
         self._refused: dict[int, Refusal | None] = {}
+        self._mono_refused: list[tuple[Refusal, Where]] = []
+        self._apart = differing(entry.scenarios)
 
     def plan(self) -> list[Finding]:
         """Return what is wrong, or worth saying, after every candidate was put into the ledger."""
@@ -71,16 +84,21 @@ class _Entry:
                 measured += [(a, scenario, e) for a, e in self._run_scenario(number, scenario)]
             except ConfigError as error:
                 self._findings += error.findings
-        self._findings += lint_arms(self._entry, [arm for arm, _, _ in measured])
+        arms = [arm for arm, _, _ in measured]
+        self._findings += lint_arms(self._entry, arms)
+        self._findings += lint_mono(self._entry, self._mono_refused, arms)
+        self._findings += lint_padding(
+            (a, e.values["conc"], _captured(s, e)) for a, s, e in measured
+        )
         for scenario, element in self._computations(measured):
             for spec in self._entry.evaluations:
                 self._evaluate(spec, scenario, element)
         return self._findings
 
     def _run_scenario(self, number: int, scenario: Scenario) -> Iterator[tuple[Arm, Element]]:
-        excluded, workload = excluding(scenario.exclude), fixed_lengths(scenario.workload)
-        varied, follows = _varied(scenario), Follows(self._arms.options, scenario)
-        row, written = partial(_row, self._entry.name, number, _named(scenario)), place(scenario)
+        excluded, workload = excluding(scenario.exclude), throughput(scenario.workload)
+        apart, follows = varied(scenario, self._apart), Follows(self._arms.options, scenario)
+        row, written = partial(_row, self._entry.name, number, named(scenario)), place(scenario)
         for element in elements(scenario):
             values = element.values
             if rule := None if element.include else excluded(values):
@@ -88,13 +106,18 @@ class _Entry:
                 self._ledger.leave_out("excluded", rule.text, more)
                 continue
             where = element.include.where if element.include else None
+            at = place(scenario, element.include) if element.include else written
+            if fault := lint_draft_tokens(values, self._entry, at):
+                self._findings.append(fault)
+                continue
             arm, load = self._arms.arm(values, "throughput"), workload(values)
-            at = place(scenario, where) if where else written
             self._findings += lint_combination(arm, values, load, self._entry, at)
             if refusal := self._refusal(arm):
                 self._leave_out(refusal, partial(row, values), at)
+                if arm.axes.mono == "on":
+                    self._mono_refused.append((refusal, at("mono")))
                 continue
-            point = self._points.point(arm, values, load, "throughput", follows.of(element), varied)
+            point = self._points.point(arm, values, load, "throughput", follows.of(element), apart)
             self._ledger.add(point, row(values, where=where))
             yield arm, element
         self._findings += [f for r in scenario.exclude if (f := self._unused(r))]
@@ -119,16 +142,16 @@ class _Entry:
     def _evaluate(self, spec: EvaluationSpec, scenario: Scenario, element: Element) -> None:
         values = _at_conc(scenario, element, spec.conc)
         arm, load, at = self._arms.arm(values, "evaluation"), accuracy(spec), place(scenario)
-        varied = _computed(scenario)
-        shown = {"task": spec.task, "conc": spec.conc, **{n: values[n] for n in varied}}
+        apart = computed(scenario, self._apart)
+        shown = {"task": spec.task, "conc": spec.conc, **{n: values[n] for n in apart}}
         row = {"entry": self._entry.name, "scenario": -1, "values": shown, "where": spec.where}
-        found = lint_combination(arm, values, load, self._entry, place(scenario, spec.where))
+        found = lint_combination(arm, values, load, self._entry, lambda *_: spec.where)
         self._findings += found
         if refusal := self._refusal(arm):
             self._leave_out(refusal, lambda **more: row | more, at)
             return
         follows = Follows(self._arms.options, scenario).of(element)
-        self._ledger.add(self._points.point(arm, values, load, "evaluation", follows, varied), row)
+        self._ledger.add(self._points.point(arm, values, load, "evaluation", follows, apart), row)
 
     def _refusal(self, arm: Arm) -> Refusal | None:
         if id(arm) not in self._refused:
@@ -136,9 +159,16 @@ class _Entry:
         return self._refused[id(arm)]
 
     def _leave_out(self, refusal: Refusal, row: Any, at: Any) -> None:
-        more = {"sentence": refusal.sentence, "where": at(refusal.axis)}
+        asks, options = refusal.axis, self._arms.options
+        where = self._entry.option_place(asks) if asks in options else at(asks)
+        more = {"sentence": refusal.sentence, "where": where}
         rule = f"{refusal.code}: {refusal.sentence} ({more['where']})"
         self._ledger.leave_out("excluded", rule, partial(row, **more))
+
+
+def _captured(scenario: Scenario, element: Element) -> Where:
+    """Return the line that decides the capture sizes of an element."""
+    return place(scenario, element.include)("capture_sizes")
 
 
 def _row(
@@ -154,22 +184,3 @@ def _at_conc(scenario: Scenario, element: Element, conc: int) -> Values:
     values: Values = {**element.values, "conc": conc, "queueing": False}
     derive({n: derived[n] for n in derived if not is_computation(n)})(values)
     return values
-
-
-def _named(scenario: Scenario) -> tuple[str, ...]:
-    """Return the axes that the scenario writes, in the order of the vocabulary."""
-    names = {axis.name for axis in scenario.axes} | {*_varied(scenario)}
-    return tuple(name for name in AXES if name in names)
-
-
-def _computed(scenario: Scenario) -> tuple[str, ...]:
-    """Return the computation axes in which the scenario's points may differ."""
-    names = {*_varied(scenario), *derived_axes(scenario)}
-    return tuple(name for name in AXES if name in names and is_computation(name))
-
-
-def _varied(scenario: Scenario) -> tuple[str, ...]:
-    """Return the axes that tell the scenario's points apart, in the order of the vocabulary."""
-    several = {a.name for a in scenario.axes if isinstance(a.values, tuple) and len(a.values) > 1}
-    several |= {name for rule in scenario.include for name in rule.values}
-    return tuple(name for name in AXES if name in several | {"conc"})

@@ -9,25 +9,42 @@ from typing import Any
 
 from infx import __version__
 from infx.config.expressions import Expression
-from infx.config.matrix import Entry, EvaluationSpec, Value, WorkloadSpec
+from infx.config.matrix import AgenticSpec, Entry, EvaluationSpec, Value, WorkloadSpec
 from infx.domain.acceptance import Acceptance
-from infx.domain.axes import Axes
+from infx.domain.axes import AXES, Axes
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
-from infx.domain.point import SERVER_AXES, Accuracy, Arm, FixedLengths, Harness, Point, Workload
+from infx.domain.point import (
+    SERVER_AXES,
+    Accuracy,
+    Agentic,
+    Arm,
+    FixedLengths,
+    Harness,
+    Point,
+    Workload,
+)
 from infx.frameworks.base import Framework, Option
+from infx.frameworks.options import fault
 from infx.golden import acceptance
 from infx.plan.expand import Values, memoised, whole
 
-__all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "fixed_lengths", "workload_identity"]
+__all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "throughput", "workload_identity"]
 
-_LEAST = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
+_FIXED = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
+_AGENTIC = {
+    **{"duration_s": 1, "warmup_requests_per_lane": 1, "cache_warmup_s": 0, "seed": 0},
+    **{"idle_gap_cap_s": 1, "max_context": 1},
+}
+"""The fields of a workload that may be expressions, with their least values."""
 
 OWN = "pypi:infx"
 """The image of infx's own engine: it is of this very version."""
 
 _SHORT = {"conc": "c", "max_num_seqs": "mns", "tp": "tp", "pp": "pp", "ep": "ep", "k": "k"}
+_OFFLOAD = {"kv_offload": "", "kv_offload_backend": "", "kv_offload_gb": "gb"}
+"""Axes that a name tells where they are set, by their value and these letters."""
 
 
 class ArmMaker:
@@ -39,7 +56,7 @@ class ArmMaker:
         known = framework.options
         self.options = {**entry.recipe.options, **entry.options}
         self._evaluate = {
-            name: _value(value, partial(_check_option, known[name], _place(entry, name)))
+            name: _value(value, partial(_check_option, known[name], entry.option_place(name)))
             for name, value in self.options.items()
             if name in known  # lint names the others
         }
@@ -74,6 +91,7 @@ class ArmMaker:
             env=recipe.env,
             start_limit_s=recipe.start_limit_s,
             accelerators=entry.cluster.gpus_per_node > 0,
+            delegated=recipe.delegated,
         )
 
     def _acceptance(self, k: int, mode: str) -> Acceptance:
@@ -134,26 +152,30 @@ class PointMaker:
 
 def workload_identity(workload: Workload) -> dict[str, Any]:
     """Return what identifies a workload: not the limits that only judge it, and no paths."""
-    left_out = {"bars", "error_share", "source"}
+    left_out = {"bars", "error_share", "source", "longest"}
     if isinstance(workload, Accuracy) and "/" in workload.task:
         left_out.add("task")  # its content identifies it
+    if isinstance(workload, Agentic) and workload.content:
+        left_out.add("trace")
     names = (field.name for field in fields(workload) if field.name not in left_out)
     return {name: getattr(workload, name) for name in names}
 
 
-def fixed_lengths(spec: WorkloadSpec) -> Callable[[Values], FixedLengths]:
+def throughput(spec: WorkloadSpec | AgenticSpec) -> Callable[[Values], FixedLengths | Agentic]:
     """Return a function from a combination to the workload that ``spec`` describes for it.
 
     It raises ConfigError where an expression gives no whole number, or too small a one.
     """
+    kind, numbers = (Agentic, _AGENTIC) if isinstance(spec, AgenticSpec) else (FixedLengths, _FIXED)
     evaluate = {
         name: _value(getattr(spec, name), partial(whole, name, least, spec.where))
-        for name, least in _LEAST.items()
+        for name, least in numbers.items()
     }
+    said = {f.name: getattr(spec, f.name) for f in fields(spec) if f.name not in numbers}
+    said.pop("where")
 
-    def resolve(combination: Values) -> FixedLengths:
-        resolved = {name: get(combination) for name, get in evaluate.items()}
-        return FixedLengths(error_share=spec.error_share, **resolved)
+    def resolve(combination: Values) -> FixedLengths | Agentic:
+        return kind(**said, **{name: get(combination) for name, get in evaluate.items()})
 
     return resolve
 
@@ -184,21 +206,17 @@ def _check_option(option: Option, where: Where, raw: Any) -> Any:
         sentence = f"{option.name} has no value: its expression uses an axis that is not set"
         hint = "set the axis in the scenario (max-num-seqs: conc), or write the option's value"
         raise ConfigError([Finding("expression-failed", "error", sentence, where, hint)])
-    if option.kind is int:
-        return whole(option.name, 0, where, raw)
-    if isinstance(raw, option.kind):
-        return raw
-    sentence = f"{option.name} becomes {raw!r}; expected {option.kind.__name__}"
-    raise ConfigError([Finding("wrong-type", "error", sentence, where)])
-
-
-def _place(entry: Entry, option: str) -> Where:
-    return entry.where if option in entry.options else entry.recipe.where
+    value = whole(option.name, 0, where, raw) if option.kind is int else raw
+    if sentence := fault(option, value):
+        raise ConfigError([Finding("option-value", "error", sentence, where)])
+    return value
 
 
 def _curve_content(content: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
     arm = content["arm"]
     arm = arm | {name: _replaced(arm[name], expressions) for name in ("axes", "options")}
+    # An axis that follows is part of the curve where it has its default value too.
+    arm["axes"] |= {n: f"={text}" for n, text in expressions.items() if n in SERVER_AXES}
     if "k" in expressions:
         arm |= {"acceptance": f"={expressions['k']}", "method": f"={expressions['k']}"}
     workload = _replaced(content["workload"], expressions)
@@ -220,14 +238,17 @@ def _name(entry: str, values: Values, workload: Workload, varied: Iterable[str])
         task = workload.task.rsplit("/", 1)[-1].removesuffix(".yaml")
         parts = [entry, f"eval-{task}"]
     else:
-        parts = [entry, f"c{values['conc']}"]
+        kind = ["agentic"] if isinstance(workload, Agentic) else []
+        parts = [entry, *kind, f"c{values['conc']}"]
     parts += [_part(name, values[name]) for name in varied if name not in ("conc", "queueing")]
-    return "-".join(parts)
+    return "-".join(filter(None, parts))
 
 
 def _part(name: str, value: object) -> str:
     if isinstance(value, tuple):
         return f"g{len(value)}x{max(value, default=0)}"
+    if name in _OFFLOAD:
+        return "" if value == AXES[name].default else f"{value}{_OFFLOAD[name]}"
     if name in _SHORT:
         return f"{_SHORT[name]}{value}"
     return f"{name.replace('_', '')}-{value}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infx.analysis.acceptance import Tolerance, tolerance
+from infx.analysis.acceptance import Tolerance, independent_draws, tolerance
 from infx.analysis.evidence import Limits
 from infx.analysis.pareto import NORTH_STAR
 from infx.report.figures import count, figure, percent
@@ -123,7 +123,7 @@ def _told(row: PointRow, code: str) -> str:
 
 
 def _limit(row: PointRow) -> Tolerance | None:
-    steps = row.record.counters.verify_steps if row.record.counters else None
+    steps = independent_draws(row.record)
     return tolerance(row.record.point.arm.acceptance, steps, Limits()) if steps else None
 
 

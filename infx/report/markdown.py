@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infx.analysis.pareto import NORTH_STAR
 from infx.report.figures import blank, figure, percent
-from infx.report.model import Level, PointRow, ReportModel, ScoreRow
+from infx.report.model import Level, PointRow, ReportModel, ScoreRow, Series
 
 __all__ = ["markdown", "write_markdown"]
 
@@ -30,6 +30,7 @@ def markdown(model: ReportModel) -> str:
             [(gate.name, _WORD[gate.level], gate.sentence) for gate in model.gates],
         ),
         *_points(model.rows),
+        *_workloads(model.series),
         *_accuracy(model.scores),
         f"Run {_safe(model.facts.run_id)}. p90 is the slow tail; ★ is on the deciding frontier "
         f"({NORTH_STAR.x_label} against throughput per GPU).",
@@ -50,6 +51,11 @@ def _points(rows: Sequence[PointRow]) -> list[str]:
         "P90 interactivity tok/s/user", "P90 TTFT ms", "P90 E2EL s", "Prefix hits", "Status",
     )  # fmt: skip
     return [_table(heads, [_point(row) for row in rows])]
+
+
+def _workloads(series: Sequence[Series]) -> list[str]:
+    told = dict.fromkeys(f"- {_safe(f'{one.entry}: {one.workload}')}" for one in series)
+    return ["\n".join(told)] if told else []
 
 
 def _point(row: PointRow) -> tuple[str, ...]:

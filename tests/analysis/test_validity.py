@@ -369,6 +369,15 @@ def test_what_mono_refused_is_told_by_code_and_count(tmp_path: Path) -> None:
     assert told.sentence.endswith("served all of them; not served: mono-too-many-rows 12")
 
 
+def test_an_engine_that_counts_no_steps_of_mono_is_told_so(tmp_path: Path) -> None:
+    made = ours(tmp_path, counters=steady())
+    arm = replace(made.point.arm, framework="atom", axes=replace(made.point.arm.axes, mono="on"))
+    judged = judge(replace(made, point=replace(made.point, arm=arm)), tmp_path)
+    told = [finding.level for finding in judged.findings if finding.code == "mono-untold"]
+    assert told == ["warning"]
+    assert judged.status.code != "mono-coverage"
+
+
 def test_without_mono_nothing_is_asked_of_it(tmp_path: Path) -> None:
     judged = judged_mono(tmp_path, "off", mono_share=0.0)
     assert (judged.status.state, judged.findings) == ("ok", ())

@@ -12,7 +12,7 @@ from infx.domain.acceptance import distribution, draw, moments, uniform
 lengths = st.integers(1, 8).flatmap(lambda k: st.tuples(st.just(k), st.floats(1, k + 1)))
 
 
-@given(lengths, st.sampled_from(["min-variance", "geometric"]))
+@given(lengths, st.sampled_from(["min-variance", "geometric", "batch-min-variance"]))
 def test_a_law_is_a_distribution_with_the_asked_mean(case: tuple[int, float], law: str) -> None:
     k, length = case
     probabilities = distribution(law, length, k)  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ EXCEPTIONS: dict[str, Outcome] = {
     "preemption-storm": "engine",
     "out-of-memory": "oom",
     "too-little-memory": "oom",
+    "srt-no-export": "harness",
     "server-hung": "hang",
     "client-hung": "hang",
     "evaluation-hung": "hang",
@@ -44,6 +45,7 @@ EXCEPTIONS: dict[str, Outcome] = {
     "internal": "harness",
     "empty-answers": "accuracy",
     "config-differs": "config",
+    "context-overflow": "config",
 }
 NODE_FAILED = Status("failed", "node-failed", "a node of the job failed")
 DIED = Status("failed", "server-died", "exit code 1")

@@ -26,16 +26,16 @@ LLAMACPP = frameworks.get("llamacpp")
 
 
 def test_names() -> None:
-    assert frameworks.NAMES == ("infx", "llamacpp")
-    with pytest.raises(UsageError, match="no framework 'vllm': expected one of infx, llamacpp"):
-        frameworks.get("vllm")
+    assert frameworks.NAMES == ("infx", "llamacpp", "vllm", "sglang", "atom", "trtllm")
+    with pytest.raises(UsageError, match="no framework 'tgi': expected one of infx, llamacpp"):
+        frameworks.get("tgi")
 
 
 @pytest.mark.parametrize("name", frameworks.NAMES)
 def test_options_go_by_their_names_in_a_recipe(name: str) -> None:
     for key, option in frameworks.get(name).options.items():
         assert key == option.name == option.name.replace("_", "-")
-        assert option.flag.startswith("--")
+        assert option.flag.startswith("--") or (not option.flag and (option.env or option.key))
 
 
 def test_command(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.frameworks.prometheus import parse
+from infx.frameworks.prometheus import note, notes, parse
 
 PAGE = """# HELP infx:steps_total steps
 # TYPE infx:steps_total counter
@@ -22,6 +22,8 @@ def test_sums_and_labels() -> None:
     page = parse(PAGE)
     assert page.total("infx:steps_total") == 5
     assert page.by_label("infx:steps_total", "width") == {"4": 3, "8": 2}
+    assert page.largest("infx:steps_total") == 3
+    assert page.largest("infx:broken") is None
     assert page.total("infx:bucket") == 1000
     assert page.total("infx:broken") is None
     assert page.samples[1].labels["note"] == 'a "b" {c}'
@@ -42,3 +44,11 @@ def test_every_sample_comes_back(name: str, label: str, text: str, number: float
     [sample] = parse(f'{name}{{{label}="{escaped}"}} {number!r}\n').samples
     assert (sample.name, sample.labels) == (name, {label: text})
     assert sample.value == number or number != number  # NaN is no equal of itself
+
+
+def test_a_page_of_json_is_kept_with_a_scrape() -> None:
+    told = {"internal_states": [{"avg_spec_accept_length": 2.78}], "version": "a\nb"}
+    text = PAGE.rstrip() + note("/server_info", told) + note("/version", {})
+    assert notes(text) == {"/server_info": told, "/version": {}}
+    assert len(parse(text).samples) == len(parse(PAGE).samples)
+    assert notes(PAGE) == {}

@@ -10,7 +10,7 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.axes import Axes
 from infx.domain.identity import content_id
 from infx.domain.plan import Job
-from infx.domain.point import Accuracy, Arm, FixedLengths, Model, Point
+from infx.domain.point import Accuracy, Arm, FixedLengths, Model, Point, Workload
 from infx.domain.record import PointRecord
 from infx.domain.serial import decode, encode
 from infx.job.spec import JobSpec
@@ -41,8 +41,15 @@ def arm(framework: str = "broken", **fields: Any) -> Arm:
     return Arm(**(defaults | fields))
 
 
-def point(arm: Arm, *, conc: int = 1, mode: str = "throughput", **load: Any) -> Point:
-    workload = (
+def point(
+    arm: Arm,
+    *,
+    conc: int = 1,
+    mode: str = "throughput",
+    workload: Workload | None = None,
+    **load: Any,
+) -> Point:
+    workload = workload or (
         FixedLengths(**({"isl": 64, "osl": 8, "requests": 4, "warmup_requests": 1} | load))
         if mode == "throughput"
         else Accuracy(**({"task": "gsm_mini", "limit": 2, "bars": {"strict-match": 0.0}} | load))

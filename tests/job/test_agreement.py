@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from infx.domain.acceptance import Acceptance
 from infx.domain.errors import EngineError
-from infx.job.agreement import check_acceptance, option_differences
+from infx.frameworks.base import Launch
+from infx.job.agreement import check_acceptance, logged_faults, option_differences
 from tests.job.jobs import MINI, arm, point
 
 REAL, SYNTHETIC = Acceptance(), Acceptance("synthetic", 2.78, k=3)
@@ -65,3 +67,22 @@ def test_other_weights_than_the_recipes(planned: str, running: str, differs: boo
     found = option_differences(server, {"weights_identity": running})
     assert [finding.code for finding in found] == ["config-differs"] * differs
     assert not found or "weights are 77e1, planned revision 6a8f" in found[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("INFO loading\nWARNING mono decode off: no kernel\nready\n", ["mono-off"]),
+        ("INFO loading\nready\n", []),
+        (None, []),  # no log
+    ],
+)
+def test_faults_that_the_servers_log_tells(
+    tmp_path: Path, log: str | None, told: list[str]
+) -> None:
+    if log is not None:
+        (tmp_path / "server.log").write_text(log)
+    launch = Launch(argv=("engine",), log_faults={"mono-off": "mono decode off: "})
+    found = logged_faults(launch, tmp_path / "server.log")
+    assert [finding.code for finding in found] == told
+    assert not told or found[0].sentence == "its log: WARNING mono decode off: no kernel"

@@ -33,6 +33,7 @@ Start = Callable[[], "subprocess.Popen[bytes]"]
         ("dies-at-start", "server-exited", "exit code 1): ValueError: the weights are 3 bytes"),
         ("dies-on-first-request", "first-request", "exit code 7): CUDA error: device-side"),
         ("error-on-first-request", "first-request", "HTTP 500: {"),
+        ("engine-dies-on-first-request", "first-request", "AssertionError: no sampling here"),
         ("no-token", "first-request", "HTTP 200: {"),
         ("another-model", "wrong-model", "lists another-model, expected 'mini'"),
         ("another-nonce", "wrong-server", "repeats nonce '0000000000000000'"),

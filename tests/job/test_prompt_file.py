@@ -11,7 +11,7 @@ import pytest
 from infx.domain.errors import EngineError
 from infx.domain.point import Point
 from infx.engine.tokenizer import write_tokenizer
-from infx.job.client import REVISION
+from infx.job.client_env import REVISION
 from infx.job.prompt_file import prompt_seed, write_prompts
 from infx.workloads.chat_tokens import ChatTokens
 from tests.job.jobs import arm, point

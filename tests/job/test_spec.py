@@ -4,13 +4,13 @@ from pathlib import Path
 
 from infx.config.sites import Container
 from infx.domain.plan import Job
-from infx.domain.point import Accuracy, FixedLengths
+from infx.domain.point import Accuracy, Agentic, FixedLengths
 from infx.domain.serial import decode
 from infx.job.spec import JobSpec, Site
 from tests.job.jobs import arm, point, write_job
 
 
-def test_an_evaluation_of_many_questions_gets_the_time_for_them() -> None:
+def test_many_questions_and_timed_points_get_the_time_for_them() -> None:
     import dataclasses
 
     plain = point(arm(), conc=1)
@@ -23,10 +23,12 @@ def test_an_evaluation_of_many_questions_gets_the_time_for_them() -> None:
         site=Site(point_limit_s=60),
     )
 
-    def limit_s(load: Accuracy | FixedLengths) -> float:
+    def limit_s(load: Accuracy | Agentic | FixedLengths) -> float:
         return spec.limit_s(dataclasses.replace(plain, workload=load))
 
     assert limit_s(FixedLengths(isl=8, osl=8, requests=9999)) == 60
+    assert limit_s(FixedLengths(isl=8, osl=8, requests=9999, duration_s=100)) == 160
+    assert limit_s(Agentic(trace="t", duration_s=100, cache_warmup_s=5)) == 60 + 7200 + 105
     assert limit_s(Accuracy(task="gsm_mini", limit=2)) == 60
     assert limit_s(Accuracy(task="gsm_mini", limit=500)) == 5000
     assert limit_s(Accuracy(task="gsm8k")) == 13190

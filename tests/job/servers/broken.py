@@ -79,6 +79,10 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         type(self).requests += 1
         self.misbehave()
+        if self.given.fault == "engine-dies-on-first-request":
+            print("(Worker) ERROR [runner.py:7] AssertionError: no sampling here", flush=True)
+            self.say(500, {"error": "see the stack trace above"})
+            return
         if self.given.fault == "fails-when-measured" and type(self).requests > 1:
             self.say(500, {"error": "the cache is gone"})
             return

@@ -1,0 +1,1 @@
+"""Jobs through NVIDIA's srt-slurm: ``srtctl`` submits and runs them, infx follows and gathers."""
