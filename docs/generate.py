@@ -21,7 +21,7 @@ from infx.engine.mono.refusal import LEVELS, Level
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
-from recipe_tables import curves_table, recipes_page  # noqa: E402
+from recipe_tables import curves_table, key_row, recipes_page  # noqa: E402
 
 NOTE = "<!-- Written by `make docs`; a test compares it. -->\n"
 
@@ -130,7 +130,7 @@ def clusters_page() -> str:
     for name, title in SECTIONS.items():
         parts += [f"## {title}\n", "| key | default | meaning |\n|---|---|---|"]
         keys, required = sections[name]["properties"], sections[name].get("required", ())
-        parts += [_key_row(key, about, key in required) for key, about in keys.items()]
+        parts += [key_row(key, about, key in required) for key, about in keys.items()]
         parts.append("")
     return "\n".join(parts) + CLUSTERS_TAIL
 
@@ -237,13 +237,6 @@ def _axis_row(name: str) -> str:
     shown = {None: "the engine's", (): "none"}.get(default, str(default).lower())
     cells = (f"`{kebab(name)}`", about["kind"], about["unit"], shown, about["about"] + values)
     return "| " + " | ".join(cells) + " |"
-
-
-def _key_row(key: str, about: dict[str, Any], required: bool) -> str:
-    default = about.get("default")
-    shown = "" if default in (None, [], {}) else f"`{str(default).lower()}`"
-    choices = f" ({', '.join(about['enum'])})" if "enum" in about else ""
-    return f"| `{key}` | {'required' if required else shown} | {about['description']}{choices} |"
 
 
 def _code_row(code: Code) -> str:

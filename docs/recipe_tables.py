@@ -18,7 +18,7 @@ from infx.domain.plan import Candidate, Plan
 from infx.domain.point import SERVER_AXES, Point
 from infx.plan import make_plan
 
-__all__ = ["curves_table", "recipes_page", "short_list"]
+__all__ = ["curves_table", "key_row", "recipes_page", "short_list"]
 
 HEAD = """
 A recipe (`recipes/NAME.yaml`) says how an engine is launched for a model on a chip; a matrix entry
@@ -96,6 +96,15 @@ def short_list(numbers: Sequence[int]) -> str:
     return ", ".join(parts)
 
 
+def key_row(key: str, about: Mapping[str, Any], required: bool) -> str:
+    """Return a key of a section's JSON Schema as a row: name, default, meaning."""
+    default = about.get("default")
+    shown = "" if default in (None, [], {}, "") else f"`{str(default).lower()}`"
+    choices = f" ({', '.join(about['enum'])})" if "enum" in about else ""
+    text = about.get("description", "the weights under test, below")
+    return _row([f"`{key}`", "required" if required else shown, text + choices])
+
+
 def _run(numbers: Sequence[int]) -> Sequence[int]:
     for n in range(2, len(numbers)):
         if numbers[n] - numbers[n - 1] != numbers[1] - numbers[0]:
@@ -116,16 +125,8 @@ def _keys() -> Iterator[str]:
         yield f"## {title}\n"
         yield "| key | default | meaning |\n|---|---|---|"
         for key, about in section["properties"].items():
-            yield _key_row(key, about, key in section.get("required", ()))
+            yield key_row(key, about, key in section.get("required", ()))
         yield ""
-
-
-def _key_row(key: str, about: Mapping[str, Any], required: bool) -> str:
-    default = about.get("default")
-    shown = "" if default in (None, [], {}, "") else f"`{str(default).lower()}`"
-    choices = f" ({', '.join(about['enum'])})" if "enum" in about else ""
-    text = about.get("description", "the weights under test, below")
-    return _row([f"`{key}`", "required" if required else shown, text + choices])
 
 
 def _recipe(recipe: Recipe) -> Iterator[str]:

@@ -89,7 +89,10 @@ def _print(manifest: Manifest, folder: Path) -> None:
         table(("RECIPE", "CLUSTER", "POINTS", "CONCURRENCIES"), rows)
     for finding in manifest.findings:
         say(f"{finding.level}: {finding}")
-    say(f"{len(rows)} recipes in {folder}; submit one with srtctl apply -f FILE --json")
+    if rows:
+        say(f"{len(rows)} recipes in {folder}; submit one with srtctl apply -f FILE --json")
+    elif not any(finding.level == "error" for finding in manifest.findings):
+        say("no recipe: infx plan says what is left out of the plan, and why")
 
 
 def _points(points: Sequence[PlacedPoint]) -> tuple[int, str]:

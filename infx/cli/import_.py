@@ -57,8 +57,9 @@ def _import(
 
     masters = read_theirs(sources, context.params)
     project = Project(output.resolve(), packaged())
-    keys = Selection(config_keys=split(config_keys)).keys(masters.entries)
-    native = to_native(masters, keys, Shelf.of(project, split(golden)), k)
+    keys = Selection(config_keys=split("--config-keys", config_keys)).keys(masters.entries)
+    shelf = Shelf.of(project, split("--golden", golden))
+    native = to_native(masters, keys, shelf, k)
     files = _write(files_of(native, project))
     findings = (*masters.findings, *native.notes.findings)
     code = 5 if not native.written else 4 if native.left_out else 0

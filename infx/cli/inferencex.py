@@ -166,7 +166,7 @@ def _selection(given: Mapping[str, Any]) -> Selection:
                 _refuse(f"{option} does not go with --config-keys", hint)
     elif _is_said(given["conc"]):
         _refuse("--conc is for the entries of --config-keys", "use --min-conc and --max-conc")
-    lists: dict[str, Any] = {name: split(given[name]) for name in _LISTS}
+    lists: dict[str, Any] = {n: split(option, given[n]) for n, option in _LISTS.items()}
     lists["conc"] = _whole("--conc", lists["conc"])
     counts = {name: given[name] for name in ("min_conc", "max_conc", "max_tp", "max_ep")}
     single, multi = given["single_node"], given["multi_node"]
@@ -194,21 +194,30 @@ def _is_said(value: Any) -> bool:
     return value is not None and value is not False and value not in ([], ())
 
 
-def split(values: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the words of a repeated option, each of which may hold several between commas."""
-    return tuple(word for value in values or () for word in value.split(",") if word)
+def split(option: str, values: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the words of a repeated option, each of which may hold several between commas.
+
+    Raises UsageError ``bad-option`` for one that is given and names nothing.
+    """
+    words = tuple(word for value in values or () for word in value.split(",") if word)
+    if values and not words:
+        _refuse(f"{option} names nothing", "leave it out, or name what to keep")
+    return words
 
 
 def _whole(option: str, words: Iterable[str]) -> tuple[int, ...]:
     for word in words:
         if not word.isdecimal():
-            _refuse(f"{option} {word} is no whole number", "")
+            _refuse(f"{option} {word} is no whole number", "write 4, or 1,4,16")
     return tuple(int(word) for word in words)
 
 
 def _print_summary(made: Sequence[Made]) -> None:
     from infx.cli.output import table
 
+    if not made:
+        print("nothing is left: loosen what selects rows")
+        return
     for title, what in (("ENTRY", _entry), ("RUNNER", _runner), ("SCENARIO", _scenario)):
         groups: dict[str, list[Made]] = {}
         for one in made:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infx.domain.axes import AXES, VOCABULARY, is_load, kebab
+from infx.domain import axes
+from infx.domain.axes import AXES, VOCABULARY, is_load, kebab, value_type
 
 __all__ = ["EXPRESSION_SCHEMA", "axes_schema"]
 
@@ -40,11 +41,11 @@ def _axis_schema(name: str, several: bool) -> dict[str, Any]:
 
 def _value_schema(name: str) -> dict[str, Any]:
     number = {"type": "integer", "minimum": AXES[name].metadata["least"]}
-    match str(AXES[name].type).removesuffix(" | None"):
+    match value_type(name):
         case "int":
             return number
         case "bool":
             return {"type": "boolean"}
-        case "tuple[int, ...]":
+        case axes.SIZES:
             return {"type": "array", "items": number, "uniqueItems": True}
     return {"enum": list(VOCABULARY[name])}

@@ -19,7 +19,7 @@ from infx.config.names import is_line
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode
 from infx.config.shape import wrong_type
 from infx.config.suggestions import closest, did_you_mean
-from infx.domain.axes import AXES, VOCABULARY, kebab, snake
+from infx.domain.axes import AXES, SIZES, VOCABULARY, kebab, snake, value_type
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Where
 from infx.domain.point import SERVER_AXES, Scalar
@@ -38,7 +38,6 @@ __all__ = [
 
 _NAMES = frozenset(AXES)
 _WORD = re.compile(r"[\w-]*")
-_SIZES = "tuple[int, ...]"
 
 FAULT = object()
 """Stands for a value whose fault has been reported (None is a value: the engine's own default)."""
@@ -160,7 +159,7 @@ def _values(name: str, node: Node, report: Report) -> Any:
 def _lists_values(name: str, node: Node) -> bool:
     if not isinstance(node, ListNode):
         return False
-    return _type(name) != _SIZES or any(isinstance(item, ListNode) for item in node.items)
+    return value_type(name) != SIZES or any(isinstance(item, ListNode) for item in node.items)
 
 
 def _listed(name: str, node: Node, report: Report) -> Any:
@@ -174,12 +173,12 @@ def _listed(name: str, node: Node, report: Report) -> Any:
 
 def read_axis_value(name: str, node: Node, report: Report) -> Any:
     """Return one value of an axis, literal or Expression, or FAULT."""
-    kind, label = _type(name), f"`{kebab(name)}`"
+    kind, label = value_type(name), f"`{kebab(name)}`"
     if isinstance(node, ScalarNode) and node.faulty:
         if name in VOCABULARY:
             report.advise("ambiguous-scalar", node.where, f"write {_expected(name)}")
         return FAULT
-    if kind == _SIZES and isinstance(node, ListNode):
+    if kind == SIZES and isinstance(node, ListNode):
         return _sizes(name, node, report)
     if not isinstance(node, ScalarNode):
         wrong_type(node, label, _expected(name), report)
@@ -204,7 +203,7 @@ def _text(name: str, node: ScalarNode, report: Report) -> Any:
         sentence = f"`{node.text}` is not a value of `{kebab(name)}`"
         report.error("unknown-value", sentence, node.where, did_you_mean(node.text, words))
         return FAULT
-    if _type(name) == "bool" and a_word and node.text not in _NAMES:
+    if value_type(name) == "bool" and a_word and node.text not in _NAMES:
         hint = {"on": "write true", "off": "write false"}.get(node.text, "")
         wrong_type(node, f"`{kebab(name)}`", "true or false", report, hint)
         return FAULT
@@ -254,14 +253,10 @@ def _fault_if_none(value: Any) -> Any:
     return FAULT if value is None else value
 
 
-def _type(name: str) -> str:
-    return str(AXES[name].type).removesuffix(" | None")
-
-
 def _expected(name: str) -> str:
-    words = {"int": "a whole number", "bool": "true or false", _SIZES: "a list of sizes"}
-    return words.get(_type(name)) or f"one of {', '.join(VOCABULARY[name])}"
+    words = {"int": "a whole number", "bool": "true or false", SIZES: "a list of sizes"}
+    return words.get(value_type(name)) or f"one of {', '.join(VOCABULARY[name])}"
 
 
 def _list_hint(kind: str, node: ScalarNode) -> str:
-    return f"write [{node.text}]" if kind == _SIZES else ""
+    return f"write [{node.text}]" if kind == SIZES else ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from infx.domain.codes import CODES
 from infx.domain.findings import Finding, Where
 
 __all__ = ["format_finding", "format_findings"]
@@ -33,7 +34,10 @@ def format_findings(findings: Sequence[Finding], line_of: Callable[[Where], str 
 
 
 def format_finding(finding: Finding, source: str | None = None) -> str:
-    """Return one finding as one to four lines; ``source`` is the line of the file it is about."""
+    """Return one finding as one to four lines; ``source`` is the line of the file it is about.
+
+    An error without a hint of its own is told with what its code says to do.
+    """
     place = f"{finding.where}: " if finding.where else ""
     lines = [_visible(f"{place}{finding.code} {finding.sentence}")]
     number = str(finding.where.line) if finding.where else ""
@@ -42,9 +46,14 @@ def format_finding(finding: Finding, source: str | None = None) -> str:
         indent = " " * len(_visible(text[: col - 1]).ljust(col - 1))
         lines.append(f"{number:>5} | {_visible(text)}")
         lines.append(f"{'':5} | {indent}{_caret(text, col)}".rstrip())
-    if finding.hint:
-        lines.append(f"{'':5} = {_visible(finding.hint)}")
+    if hint := finding.hint or _action(finding):
+        lines.append(f"{'':5} = {_visible(hint)}")
     return "\n".join(lines)
+
+
+def _action(finding: Finding) -> str:
+    code = CODES.get(finding.code) if finding.level == "error" else None
+    return code.action if code else ""
 
 
 def _visible(text: str) -> str:

@@ -145,9 +145,7 @@ def _check_draft_tokens(
     """Report each K that the entry asks literally and the golden curve lacks."""
     if speculation is None or not speculation.lengths:
         return
-    held = ", ".join(map(str, sorted(speculation.lengths)))
     for k, where in draft_tokens(_items(node, "scenarios")):
         if k not in speculation.lengths:
-            sentence = f"{speculation.golden} has no length for K={k}"
-            hint = f"with thinking {speculation.thinking} it holds K = {held}"
+            sentence, hint = speculation.lacks(k)
             library.report.error("golden-k-missing", sentence, where, hint)

@@ -89,15 +89,20 @@ class Library:
         curves = _golden(node, self.report) if node else None
         return (str(next(iter(node.values), "")), curves) if node and curves is not None else None
 
+    def clusters(self) -> Mapping[str, Cluster | None]:
+        """Return every cluster of the project by name; None for one with faults, which are told."""
+        if self._clusters is None:
+            node = self.read(self.project.clusters_path())
+            self._clusters = read_clusters(node, self.report) if node else {}
+        return self._clusters
+
     def cluster(self, name: str, where: Where) -> Cluster | None:
         """Return the cluster called ``name`` at ``where``."""
-        path = self.project.clusters_path()
-        if self._clusters is None:
-            node = self.read(path)
-            self._clusters = read_clusters(node, self.report) if node else {}
-        if name not in self._clusters and self._clusters:
-            self._unknown("cluster", name, self.project.shown(path), self._clusters, where)
-        return self._clusters.get(name)
+        known = self.clusters()
+        if name not in known and known:
+            place = self.project.shown(self.project.clusters_path())
+            self._unknown("cluster", name, place, known, where)
+        return known.get(name)
 
     def _unknown(
         self,
@@ -108,9 +113,11 @@ class Library:
         where: Where,
     ) -> None:
         sentence = f"there is no {kind} `{name}` in {place}"
-        make = "or measure it: infx golden collect" if kind == "golden file" else ""
-        hint = did_you_mean(name, known) or f"add {place}{name}.yaml"
-        hint = ", ".join(filter(None, (hint, make)))
+        add = f"add {place}{name}.yaml" if place.endswith("/") else f"add `{name}:` to {place}"
+        hint = did_you_mean(name, known) or add
+        if kind == "golden file":
+            hint += " Or" if hint.endswith("?") else ", or"
+            hint += " measure it: infx golden collect"
         self.report.error("unknown-reference", sentence, where, hint)
 
 

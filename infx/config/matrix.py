@@ -11,6 +11,8 @@ from infx.domain.findings import Where
 from infx.domain.point import Delegated, Model, Scalar
 
 __all__ = [
+    "AGENTIC_NUMBERS",
+    "FIXED_NUMBERS",
     "AgenticSpec",
     "AxisValues",
     "Entry",
@@ -101,6 +103,17 @@ class AgenticSpec:
     where: Where
 
 
+FIXED_NUMBERS = {
+    **{"isl": 1, "osl": 1, "requests": 1},
+    **{"warmup_requests": 0, "seed": 0, "duration_s": 1},
+}
+AGENTIC_NUMBERS = {
+    **{"duration_s": 1, "warmup_requests_per_lane": 1, "cache_warmup_s": 0, "seed": 0},
+    **{"idle_gap_cap_s": 1, "max_context": 1},
+}
+"""The fields of a workload that may be expressions, with their least values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """A workload and the search space it is measured over; ``axes`` holds the recipe's too."""
@@ -134,7 +147,7 @@ class EvaluationSpec:
 class SpeculationSpec:
     """How drafts are made and which golden curve gives their length under synthetic acceptance.
 
-    ``length`` maps K to the acceptance length that the golden file holds for ``thinking``; the
+    ``lengths`` maps K to the acceptance length that the golden file holds for ``thinking``; the
     loader read it, so nothing else opens the file. ``golden`` empty means real acceptance, ``law``
     empty the engine's own.
     """
@@ -146,6 +159,12 @@ class SpeculationSpec:
     draft: str = ""
     lengths: Mapping[int, float] = field(default_factory=dict)
     where: Where
+
+    def lacks(self, k: int) -> tuple[str, str]:
+        """Return the sentence for a K that the golden file has no length for, and its hint."""
+        held = ", ".join(map(str, sorted(self.lengths))) or "no K"
+        sentence = f"{self.golden} has no length for K={k} with thinking {self.thinking}"
+        return sentence, f"it holds K = {held}; lengths are looked up, never interpolated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,8 @@ class Project:
             return Path(name)
         if found := self._find("configs", text):
             return found
-        hint = did_you_mean(text, self.matrices())
+        add = f"give the path of a file, or add configs/{text}.yaml"
+        hint = did_you_mean(text, self.matrices()) or add
         sentence = f"there is no matrix `{text}` in configs/ and no such file"
         raise ConfigError([Finding("file-not-found", "error", sentence, Where(text), hint)])
 

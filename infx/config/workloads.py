@@ -7,7 +7,7 @@ from typing import Any
 
 from infx.config.axis_values import read_whole
 from infx.config.library import Library
-from infx.config.matrix import AgenticSpec, WorkloadSpec
+from infx.config.matrix import AGENTIC_NUMBERS, FIXED_NUMBERS, AgenticSpec, WorkloadSpec
 from infx.config.nodes import MapNode, Node, Report, is_null
 from infx.config.shape import shaped
 from infx.config.suggestions import closest
@@ -18,11 +18,6 @@ from infx.workloads.traces import MalformedTraceError, Trace, read_trace
 
 __all__ = ["read_workload"]
 
-_FIXED = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
-_AGENTIC = {
-    **{"duration_s": 1, "warmup_requests_per_lane": 1, "cache_warmup_s": 0, "seed": 0},
-    **{"idle_gap_cap_s": 1, "max_context": 1},
-}
 _MAY_BE_NULL = ("duration_s", "idle_gap_cap_s", "max_context")
 _OF_LENGTHS = {"isl", "osl", "requests", "warmup-requests"}
 
@@ -44,7 +39,7 @@ def _fixed(node: Node, report: Report) -> WorkloadSpec | None:
     section = shaped(node, "WorkloadSection", "`workload`", report)
     if not isinstance(node, MapNode):
         return None
-    values = _numbers(node, _FIXED, report)
+    values = _numbers(node, FIXED_NUMBERS, report)
     if section is None:
         return None
     return WorkloadSpec(error_share=float(section["error_share"]), where=node.where, **values)
@@ -55,7 +50,7 @@ def _agentic(node: Node, library: Library) -> AgenticSpec | None:
     section = shaped(node, "AgenticSection", what, library.report)
     if not isinstance(node, MapNode):
         return None
-    values = _numbers(node, _AGENTIC, library.report)
+    values = _numbers(node, AGENTIC_NUMBERS, library.report)
     if section is None:
         return None
     _check_start(section, node, library.report)

@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
-__all__ = ["AXES", "VOCABULARY", "Axes", "is_computation", "is_load", "kebab", "snake"]
+__all__ = [
+    "AXES",
+    "SIZES",
+    "VOCABULARY",
+    "Axes",
+    "is_computation",
+    "is_load",
+    "kebab",
+    "snake",
+    "value_type",
+]
 
 Kind = Literal["load", "computation", "capacity"]
 
@@ -64,6 +74,15 @@ class Axes:
 
 
 AXES: dict[str, Field[Any]] = {axis.name: axis for axis in fields(Axes)}
+
+
+SIZES = "tuple[int, ...]"
+"""The type of an axis that holds a list of sizes."""
+
+
+def value_type(name: str) -> str:
+    """Return the type of the axis's values, None aside: "int", "bool", "str", or `SIZES`."""
+    return str(AXES[name].type).removesuffix(" | None")
 
 
 def is_load(name: str) -> bool:

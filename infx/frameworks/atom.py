@@ -16,14 +16,14 @@ from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 from infx.frameworks.atom_mono import mono_refusals
-from infx.frameworks.base import PROCESS, Launch, Option, Refusal
+from infx.frameworks.base import PROCESS, Launch, Option, Paths, Refusal
 from infx.frameworks.counting import acceptance_length, grown, share, whole
 from infx.frameworks.hub import checkpoint, refuse_weights, tokenizer
+from infx.frameworks.lmcache import LMCACHE_OWNED, lmcache_env
 from infx.frameworks.options import conflicts, engine_options, environment, words
 from infx.frameworks.prometheus import Page, parse
 from infx.frameworks.refusing import (
     captured_requests,
-    offload_bytes_a_rank,
     refuse_acceptance,
     refuse_captures,
     refuse_dtypes,
@@ -60,7 +60,8 @@ OWNED = {
     "tensor-parallel-size": "tp",
     "pipeline-parallel-size": "pp",
     "enable-expert-parallel": "ep",
-    "enable-dp-attention": "dp_attention",
+    "prefill-context-parallel-size": "tp",
+    **dict.fromkeys(("enable-dp-attention", "data-parallel-size"), "dp_attention"),
     "kv-cache-dtype": "kv_cache_dtype",
     "index-cache-dtype": "index_cache_dtype",
     "cudagraph-capture-sizes": "capture_sizes",
@@ -75,7 +76,7 @@ OWNED = {
 OWNED_ENV = {
     MONO: "the axis mono",
     KV_MXFP4: "the axis kv-cache-dtype",
-    **dict.fromkeys(("LMCACHE_LOCAL_CPU", "LMCACHE_MAX_LOCAL_CPU_SIZE"), "the axis kv-offload-gb"),
+    **LMCACHE_OWNED,
 }
 
 CAPACITY = (
@@ -114,7 +115,6 @@ MORE = (
 )
 
 LMCACHE = {"kv_connector": "lmcache_offload", "kv_role": "offload"}
-GIB = 1 << 30
 
 
 class Atom:
@@ -123,6 +123,7 @@ class Atom:
     name = "atom"
     methods: tuple[str, ...] = ("none", *DRAFTED)
     laws: tuple[Law, ...] = ("min-variance",)
+    paths = Paths()
     pages: tuple[str, ...] = (INFO, PROCESS)
     options: Mapping[str, Option] = engine_options("atom", capacity=CAPACITY, more=MORE)
     gauges: Mapping[str, str] = {
@@ -229,8 +230,7 @@ def _axis_env(arm: Arm) -> dict[str, str]:
     if arm.axes.kv_cache_dtype == "mxfp4":
         env[KV_MXFP4] = "1"
     if arm.axes.kv_offload == "dram":
-        env |= {"PYTHONHASHSEED": "0", "LMCACHE_LOCAL_CPU": "True"}  # ranks must agree on keys
-        env["LMCACHE_MAX_LOCAL_CPU_SIZE"] = f"{offload_bytes_a_rank(arm) / GIB:.2f}"
+        env |= lmcache_env(arm)
     return env
 
 
@@ -257,7 +257,10 @@ def _idle_delayer(arm: Arm) -> Iterator[Refusal]:
         yield Refusal("prefill-delayer", f"{sentence} above 0")
 
 
-def _forced(argv: Sequence[str]) -> Acceptance:
+def _forced(argv: Sequence[str]) -> Acceptance | None:
+    """Return the acceptance of a command line; None without its model: that is another text."""
+    if _word(argv, "model") is None:
+        return None
     k = int(_word(argv, "num-speculative-tokens") or 0)
     length = _word(argv, "spec-decode-acceptance-length")
     rate = _word(argv, "spec-decode-acceptance-rate")
@@ -268,7 +271,7 @@ def _forced(argv: Sequence[str]) -> Acceptance:
 
 def _word(argv: Sequence[str], name: str) -> str | None:
     """Return the value of ``--name`` in either of its spellings, the last one given."""
-    found, ahead = None, [*argv[1:], ""]
+    found, ahead = None, [*argv, ""][1:]
     for word, following in zip(argv, ahead, strict=True):
         flag, equals, value = word.partition("=")
         if flag.startswith("--") and flag[2:].replace("_", "-") == name:

@@ -11,7 +11,7 @@ from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
 
-__all__ = ["MONO_ROWS", "PROCESS", "Framework", "Launch", "Option", "Refusal"]
+__all__ = ["MONO_ROWS", "PROCESS", "Framework", "Launch", "Option", "Paths", "Refusal"]
 
 MONO_ROWS = 16
 """Rows a mono step holds, pads and verify rows included (the mono kernels' widest build)."""
@@ -23,23 +23,32 @@ listens on the server's port; there is none where it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Where an engine's server answers, whoever started it.
+
+    ``health`` answers 200 when the process is up; ``models`` is the OpenAI list of models;
+    ``notes`` are pages of JSON that a scrape of the ``metrics`` keeps with them
+    (`infx.frameworks.prometheus.notes`).
+    """
+
+    health: str = "/health"
+    models: str = "/v1/models"
+    metrics: str = "/metrics"
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A server to start: its command, extra environment, and the paths it answers on.
+    """A server to start: its command and extra environment.
 
     A program without a folder (``vllm``) is one of the image, or of the engine's own environment.
-    ``health`` answers 200 when the process is up; ``models`` is the OpenAI list of models.
-    ``files`` (name -> text) are written into the server's folder before it starts; ``notes`` are
-    pages of JSON that a scrape of the metrics keeps with them (`infx.frameworks.prometheus.notes`).
-    ``log_faults`` (code -> words) are what its log says when it serves something else than asked.
+    ``files`` (name -> text) are written into the server's folder before it starts; ``log_faults``
+    (code -> words) are what its log says when it serves something else than asked.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    health: str = "/health"
-    models: str = "/v1/models"
-    metrics: str = "/metrics"
     files: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     log_faults: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -70,7 +79,7 @@ class Option:
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why the engine cannot serve an arm, known without starting it; ``axis`` is the axis, or the
-    option, that asks it."""
+    option, that asks it ("speculation": that section of the entry)."""
 
     code: str
     sentence: str
@@ -90,6 +99,7 @@ class Framework(Protocol):
     options: Mapping[str, Option]
     methods: tuple[str, ...]
     laws: tuple[Law, ...]
+    paths: Paths
     pages: tuple[str, ...]
     gauges: Mapping[str, str]
 

@@ -8,7 +8,7 @@ from infx.domain.point import Arm
 from infx.frameworks.base import Refusal
 from infx.frameworks.own_folders import ENGINES, model_folder
 
-__all__ = ["checkpoint", "refuse_weights", "tokenizer"]
+__all__ = ["checkpoint", "refuse_weights", "revision_words", "tokenizer"]
 
 _HUB = "hf:"
 _OWN = ("package:", "random:", "shipped")
@@ -20,6 +20,13 @@ def checkpoint(weights: str) -> str:
     Raises EngineError (``weights-missing``) for a model that is not among the engines.
     """
     return str(model_folder(weights)) if weights.startswith(ENGINES) else weights.removeprefix(_HUB)
+
+
+def revision_words(arm: Arm) -> list[str]:
+    """Return the words that ask the hub for the revision of the recipe, where it has the weights;
+    for the engines that spell them so."""
+    told = arm.model.revision and arm.model.weights.startswith(_HUB)
+    return ["--revision", arm.model.revision] if told else []
 
 
 def tokenizer(arm: Arm) -> str:

@@ -13,7 +13,8 @@ from infx.domain.axes import AXES, kebab
 from infx.domain.errors import EngineError
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import MONO_ROWS, Launch, Option, Refusal
+from infx.frameworks.base import MONO_ROWS, Launch, Option, Paths, Refusal
+from infx.frameworks.counting import acceptance_length, share, whole
 from infx.frameworks.prometheus import Page, parse
 
 __all__ = ["Infx"]
@@ -40,6 +41,7 @@ class Infx:
     name = "infx"
     methods: tuple[str, ...] = ("none", "eagle3", "dspark")
     laws: tuple[Law, ...] = ("min-variance", "geometric", "from-curve")
+    paths = Paths()
     pages: tuple[str, ...] = (INFO, "/v1/models")
     options: Mapping[str, Option] = {
         option.name: option
@@ -114,12 +116,11 @@ class Infx:
         """Return the realised acceptance length, preemptions, cache hits and mono's coverage."""
         start, end = parse(before), parse(after)
         steps = end.since(start, "infx:spec_verify_steps_total")
-        accepted = _share(end.since(start, "infx:spec_accepted_tokens_total"), steps)
-        preempted = end.since(start, "infx:num_preemptions_total")
+        accepted = end.since(start, "infx:spec_accepted_tokens_total")
         return EngineCounters(
-            acceptance_length=None if accepted is None else 1 + accepted,
-            verify_steps=None if steps is None else int(steps),
-            preemptions=None if preempted is None else int(preempted),
+            acceptance_length=acceptance_length(accepted, steps),
+            verify_steps=whole(steps),
+            preemptions=whole(end.since(start, "infx:num_preemptions_total")),
             prefix_cache_hit_share=_ratio(start, end, "prefix_cache_hits", "prefix_cache_queries"),
             mono_coverage=_ratio(start, end, "mono_steps", "mono_eligible_steps"),
             mono_share=_ratio(start, end, "mono_steps", "decode_steps"),
@@ -197,13 +198,9 @@ def _speculation_flags(arm: Arm) -> Iterator[str]:
         yield from ("--acceptance-law", acceptance.law)
 
 
-def _share(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
-
-
-def _ratio(start: Page, end: Page, part: str, whole: str) -> float | None:
-    names = (f"infx:{part}_total", f"infx:{whole}_total")
-    return _share(*(end.since(start, name) for name in names))
+def _ratio(start: Page, end: Page, part: str, of: str) -> float | None:
+    names = (f"infx:{part}_total", f"infx:{of}_total")
+    return share(*(end.since(start, name) for name in names))
 
 
 def _growth(start: Page, end: Page, name: str, label: str) -> dict[str, int]:

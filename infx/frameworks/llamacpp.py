@@ -15,7 +15,7 @@ from infx.domain.acceptance import Acceptance, Law
 from infx.domain.axes import AXES, Axes, kebab
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Launch, Option, Refusal
+from infx.frameworks.base import Launch, Option, Paths, Refusal
 from infx.frameworks.gguf_tokenizer import gguf_file, write_tokenizer
 from infx.frameworks.prometheus import parse
 
@@ -31,6 +31,7 @@ class LlamaCpp:
     name = "llamacpp"
     methods: tuple[str, ...] = ("none",)
     laws: tuple[Law, ...] = ()
+    paths = Paths()
     pages: tuple[str, ...] = ("/props", "/slots", "/v1/models")
     options: Mapping[str, Option] = {
         option.name: option

@@ -59,10 +59,10 @@ def refuse_method(
     needs = drafted.get(arm.method)
     if needs and not arm.draft:
         sentence = f"{engine}'s {arm.method} needs a draft model: name it in speculation"
-        yield Refusal("draft-missing", sentence, "k")
+        yield Refusal("draft-missing", sentence, "speculation")
     if needs is False and arm.draft:
         sentence = f"{engine}'s {arm.method} drafts with the target, not with {arm.draft}"
-        yield Refusal("option-conflict", sentence, "k")
+        yield Refusal("option-conflict", sentence, "speculation")
 
 
 def refuse_acceptance(engine: str, arm: Arm, laws: Collection[str]) -> Iterator[Refusal]:

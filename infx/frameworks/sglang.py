@@ -13,8 +13,9 @@ from typing import Any
 from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Launch, Option, Refusal
-from infx.frameworks.hub import checkpoint, refuse_weights, tokenizer
+from infx.frameworks.base import Launch, Option, Paths, Refusal
+from infx.frameworks.hub import checkpoint, refuse_weights, revision_words, tokenizer
+from infx.frameworks.lmcache import LMCACHE_OWNED, lmcache_env
 from infx.frameworks.options import conflicts, engine_options, environment, words
 from infx.frameworks.refusing import (
     captured_requests,
@@ -70,24 +71,25 @@ OWNED = {
     **dict.fromkeys(("speculative-algorithm", "speculative-num-steps"), "k"),
     **dict.fromkeys(("speculative-num-draft-tokens", "speculative-eagle-topk"), "k"),
     **dict.fromkeys(("speculative-draft-model-path", "speculative-dspark-block-size"), "k"),
-    **dict.fromkeys(("model-path", "served-model-name", "host", "port", "enable-metrics"), ""),
+    **dict.fromkeys(("model-path", "revision", "served-model-name"), ""),
+    **dict.fromkeys(("host", "port", "config", "enable-metrics"), ""),
 }
 
 OWNED_ENV = {
     **dict.fromkeys((ACC_LEN, ACC_METHOD, ACC_TOKENS), "the golden length of speculation"),
     "SGLANG_EXPOSE_OWN_ENV_VARS": "the job",
-    **dict.fromkeys(("LMCACHE_LOCAL_CPU", "LMCACHE_MAX_LOCAL_CPU_SIZE"), "the axis kv-offload-gb"),
+    **LMCACHE_OWNED,
 }
 
 CAPACITY = (
     *("mem-fraction-static", "max-total-tokens", "max-queued-requests", "stream-interval"),
     *("schedule-conservativeness", "watchdog-timeout", "log-level", "log-level-http"),
-    *("decode-log-interval", "prefill-max-requests", "prefill-decode-interval", "load-format"),
+    *("decode-log-interval", "prefill-max-requests", "prefill-decode-interval"),
     *("enable-prefill-delayer", "prefill-delayer-max-delay-passes", "hicache-write-policy"),
     *("radix-eviction-policy", "num-continuous-decode-steps", "tokenizer-worker-num"),
 )
 
-GB, GIB = 10**9, 1 << 30
+GB = 10**9
 
 
 class Sglang:
@@ -96,6 +98,7 @@ class Sglang:
     name = "sglang"
     methods: tuple[str, ...] = ("none", *ALGORITHMS)
     laws: tuple[Law, ...] = ("batch-min-variance",)
+    paths = Paths(notes=(INFO,))
     pages: tuple[str, ...] = PAGES
     options: Mapping[str, Option] = engine_options("sglang", capacity=CAPACITY)
     gauges: Mapping[str, str] = {
@@ -111,7 +114,7 @@ class Sglang:
         found += [*refuse_mono(self.name, arm), *lacks(self.name, arm, ("index_cache_dtype",))]
         found += refuse_dtypes(self.name, arm, {"kv_cache_dtype": CACHE_TYPES})
         found += refuse_captures(self.name, arm)
-        found += refuse_offload(self.name, arm, ("native", "lmcache"))
+        found += [*refuse_offload(self.name, arm, ("native", "lmcache")), *_too_small(arm)]
         found += refuse_method(self.name, arm, self.methods, DRAFTED)
         return [*found, *refuse_acceptance(self.name, arm, self.laws)]
 
@@ -119,12 +122,12 @@ class Sglang:
         """Return the server's command; every axis that the arm sets stands in it, its acceptance in
         the environment. It repeats no nonce."""
         argv = ["python3", "-m", "sglang.launch_server"]
-        argv += ["--model-path", checkpoint(arm.model.weights)]
+        argv += ["--model-path", checkpoint(arm.model.weights), *revision_words(arm)]
         argv += ["--served-model-name", arm.model.name, "--host", host, "--port", str(port)]
         argv += [*_axis_words(arm, self.options), *_draft_words(arm), "--enable-metrics"]
         argv += words(self.options, arm.options)
         env = {**arm.env, **environment(self.options, arm.options), **_axis_env(arm)}
-        return Launch(argv=tuple(argv), env=env, notes=(INFO,))
+        return Launch(argv=tuple(argv), env=env)
 
     def tokenizer(self, arm: Arm, folder: Path) -> str:
         """Return the checkpoint's own tokenizer, or what the recipe names."""
@@ -183,6 +186,15 @@ def _offload(arm: Arm) -> dict[str, Any]:
     return {"enable-hierarchical-cache": True, "hicache-size": offload_bytes_a_rank(arm) // GB}
 
 
+def _too_small(arm: Arm) -> Iterator[Refusal]:
+    """A size of 0 leaves the host's share to a ratio of the device's cache."""
+    size = _offload(arm).get("hicache-size")
+    if size == 0:
+        ranks = arm.axes.tp * arm.axes.pp
+        sentence = f"kv-offload-gb {arm.axes.kv_offload_gb} is less than 1 GB for each of"
+        yield Refusal("unsupported-axis", f"{sentence} {ranks} ranks", "kv_offload_gb")
+
+
 def _draft_words(arm: Arm) -> Iterator[str]:
     k = arm.axes.k
     if arm.method == "none" or not k:
@@ -204,6 +216,5 @@ def _axis_env(arm: Arm) -> dict[str, str]:
         env[ACC_METHOD] = "match-expected"
         env[ACC_TOKENS] = "real-draft-token"  # token 100, the default, may hold text back
     if arm.axes.kv_offload == "dram" and arm.axes.kv_offload_backend == "lmcache":
-        env |= {"PYTHONHASHSEED": "0", "LMCACHE_LOCAL_CPU": "True"}  # ranks must agree on keys
-        env["LMCACHE_MAX_LOCAL_CPU_SIZE"] = f"{offload_bytes_a_rank(arm) / GIB:.2f}"
+        env |= lmcache_env(arm)
     return env

@@ -24,7 +24,7 @@ from infx.domain.findings import Finding
 from infx.domain.plan import Job
 from infx.domain.point import Agentic, Arm, FixedLengths, Point
 from infx.frameworks import get
-from infx.frameworks.base import Launch
+from infx.frameworks.base import Framework, Launch
 
 __all__ = ["SrtPlace", "SrtRecipe", "expressible", "recipe"]
 
@@ -82,8 +82,8 @@ _TRTLLM_KEYS = {
 _TRTLLM_SERVER = frozenset({"tool_parser", "chat_template", "metadata_server_config_file"})
 
 
-Client = Callable[[Arm, Sequence[Point], Sequence[str], Launch], str]
-"""Makes the benchmark's command: of an arm, its points, its engine's pages and its launch."""
+Client = Callable[[Arm, Sequence[Point], Framework, Launch], str]
+"""Makes the benchmark's command: of an arm, its points, its engine and its launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +122,16 @@ def recipe(job: Job, place: SrtPlace, client: Client, *, name: str, container: s
     ``container`` (a reference as pyxis writes it, a path or an alias there); without content where
     it cannot be said, or where the arm has a recipe of its own."""
     arm, points = _placed(job.arm, place), expressible(job.points)
-    faults = list(_faults(job, arm, points, place))
-    if not points or arm.delegated or any(fault.level == "error" for fault in faults):
+    faults, remarks = list(_faults(job, arm, points, place)), tuple(_remarks(job, points))
+    if any(fault.level == "error" for fault in faults):
         return SrtRecipe(content={}, points=points, findings=tuple(faults))
+    if not points or arm.delegated:
+        return SrtRecipe(content={}, points=points, findings=(*faults, *remarks))
     engine, framework = ENGINES[arm.framework], get(arm.framework)
     launch = framework.launch(arm, "0.0.0.0", PORT, Path("/logs"))
     args, extra, unsaid = _arguments(arm, engine, launch)
     faults += [_error(f"{job.name}: {sentence}") for sentence in unsaid]
-    command = client(arm, points, framework.pages, launch)
+    command = client(arm, points, framework, launch)
     content = _head(job, arm, place, name, container) | {
         "engine": _engine(arm, engine),
         "roles": {"agg": _role(arm, launch, args, extra)},
@@ -146,7 +148,8 @@ def recipe(job: Job, place: SrtPlace, client: Client, *, name: str, container: s
     }
     if traces := sorted({t for p in points if (t := _trace(p)).startswith("/")}):
         content["extra_mount"] = [f"{trace}:{trace}" for trace in traces]
-    return SrtRecipe(content=content, points=points, findings=tuple(faults))
+    findings = (*faults, *(() if unsaid else remarks))
+    return SrtRecipe(content=content, points=points, findings=findings)
 
 
 def _placed(arm: Arm, place: SrtPlace) -> Arm:
@@ -220,14 +223,19 @@ def _faults(job: Job, arm: Arm, points: Sequence[Point], place: SrtPlace) -> Ite
         yield _error(f"{job.name}: srt-slurm runs container images, and {arm.image} is a package")
     if not weights.startswith(("hf:", "/", "~")) and weights == job.arm.model.weights:
         yield _error(f"{job.name}: the weights {weights} are no path there, and no hf: model")
-    gpus = arm.gpus
-    if not arm.accelerators or (gpus > place.gpus_per_node and not arm.delegated):
-        text = f"{job.name}: it needs {gpus} accelerators of a node, which has"
-        yield _error(f"{text} {place.gpus_per_node if arm.accelerators else 0}")
+    if not arm.accelerators:
+        text = "a node of the cluster has no accelerators, which srt-slurm's workers need"
+        yield _error(f"{job.name}: {text}")
+    elif arm.gpus > place.gpus_per_node and not arm.delegated:
+        text = f"{job.name}: it needs {arm.gpus} accelerators of a node, which has"
+        yield _error(f"{text} {place.gpus_per_node}")
     left = len(job.points) - len(points)
     if left:
         text = f"{left} of its points are evaluations, which are left out"
         yield Finding("srt-unsupported", "warning", f"{job.name}: {text}")
+
+
+def _remarks(job: Job, points: Sequence[Point]) -> Iterator[Finding]:
     if any(isinstance(point.workload, FixedLengths) for point in points):
         text = "prompts are aiperf's own: the tokens of the chat template come on top of isl"
         yield Finding("srt-prompts", "info", f"{job.name}: {text}")

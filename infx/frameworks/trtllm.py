@@ -15,9 +15,9 @@ from typing import Any
 from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import PROCESS, Launch, Option, Refusal
+from infx.frameworks.base import PROCESS, Launch, Option, Paths, Refusal
 from infx.frameworks.counting import acceptance_length, share, whole
-from infx.frameworks.hub import checkpoint, refuse_weights, tokenizer
+from infx.frameworks.hub import checkpoint, refuse_weights, revision_words, tokenizer
 from infx.frameworks.options import conflicts, engine_options, words
 from infx.frameworks.prometheus import parse
 from infx.frameworks.refusing import (
@@ -74,7 +74,7 @@ OWNED = {
     "sparse-attention-config.indexer-kv-dtype": "index_cache_dtype",
     **dict.fromkeys(("speculative-config.decoding-type", "speculative-config.max-draft-len"), "k"),
     "speculative-config.speculative-model": "k",
-    **dict.fromkeys(("host", "port", "served-model-name", "config", "tokenizer"), ""),
+    **dict.fromkeys(("host", "port", "revision", "served-model-name", "config", "tokenizer"), ""),
     **dict.fromkeys(("return-perf-metrics", "enable-iter-perf-stats"), ""),
 }
 
@@ -94,6 +94,7 @@ class TrtLlm:
     name = "trtllm"
     methods: tuple[str, ...] = ("none", *KINDS)
     laws: tuple[Law, ...] = ("min-variance",)
+    paths = Paths(metrics="/prometheus/metrics")
     pages: tuple[str, ...] = ("/version", PROCESS)
     options: Mapping[str, Option] = engine_options("trtllm", capacity=CAPACITY)
     gauges: Mapping[str, str] = {
@@ -116,7 +117,7 @@ class TrtLlm:
     def launch(self, arm: Arm, host: str, port: int, folder: Path, nonce: str = "") -> Launch:
         """Return the server's command and its file; the forced acceptance is a variable. It repeats
         no nonce."""
-        argv = ["trtllm-serve", checkpoint(arm.model.weights)]
+        argv = ["trtllm-serve", checkpoint(arm.model.weights), *revision_words(arm)]
         argv += ["--served_model_name", arm.model.name, "--host", host, "--port", str(port)]
         argv += [*_axis_words(arm), "--config", str((folder / CONFIG).absolute())]
         flags = {name: v for name, v in arm.options.items() if not self.options[name].key}
@@ -124,7 +125,6 @@ class TrtLlm:
         return Launch(
             argv=tuple(argv),
             env={**arm.env, **_forced_env(arm)},
-            metrics="/prometheus/metrics",
             files={CONFIG: json.dumps(_content(arm, self.options), indent=1) + "\n"},
         )
 

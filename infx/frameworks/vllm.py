@@ -16,9 +16,9 @@ from infx.domain.acceptance import Acceptance, Law
 from infx.domain.axes import Axes
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Launch, Option, Refusal
+from infx.frameworks.base import Launch, Option, Paths, Refusal
 from infx.frameworks.counting import acceptance_length, grown, whole
-from infx.frameworks.hub import checkpoint, refuse_weights, tokenizer
+from infx.frameworks.hub import checkpoint, refuse_weights, revision_words, tokenizer
 from infx.frameworks.options import conflicts, engine_options, environment, words
 from infx.frameworks.prometheus import Page, parse
 from infx.frameworks.refusing import (
@@ -32,8 +32,6 @@ from infx.frameworks.refusing import (
 from infx.frameworks.vllm_server import INFO, running_acceptance, running_configuration
 
 __all__ = ["Vllm"]
-
-HUB = "hf:"
 
 # Axis -> flag, for the axes that are numbers with the engine's own default.
 NUMBERS = {
@@ -75,16 +73,20 @@ OWNED = {
     **{flag.removeprefix("--"): axis for axis, flag in NUMBERS.items()},
     **{flag: axis for axis, flag in SWITCHES.items()},
     "tensor-parallel-size": "tp",
+    "prefill-context-parallel-size": "tp",
     "pipeline-parallel-size": "pp",
     "enable-expert-parallel": "ep",
     "data-parallel-size": "dp_attention",
     "cudagraph-capture-sizes": "capture_sizes",
     "kv-cache-dtype": "kv_cache_dtype",
+    "kv-transfer-config": "kv_offload",
     "kv-offloading-size": "kv_offload_gb",
     "kv-offloading-backend": "kv_offload_backend",
     "spec-tokens": "k",
     **dict.fromkeys(("spec-method", "spec-model"), "k"),
-    **dict.fromkeys(("host", "port", "uds", "model", "served-model-name", "config"), ""),
+    **dict.fromkeys(
+        ("host", "port", "uds", "model", "revision", "served-model-name", "config"), ""
+    ),
 }
 
 OWNED_ENV = dict.fromkeys(
@@ -95,7 +97,7 @@ OWNED_ENV = dict.fromkeys(
 CAPACITY = (
     *("gpu-memory-utilization", "kv-cache-memory-bytes", "num-gpu-blocks-override"),
     *("max-cudagraph-capture-size", "api-server-count", "stream-interval", "max-log-len"),
-    *("max-num-queued-reqs", "max-num-queued-tokens", "load-format", "safetensors-load-strategy"),
+    *("max-num-queued-reqs", "max-num-queued-tokens", "safetensors-load-strategy"),
     *("disable-log-stats", "enable-log-requests", "disable-uvicorn-access-log"),
     *("uvicorn-log-level", "shutdown-timeout", "distributed-executor-backend"),
 )
@@ -114,6 +116,7 @@ class Vllm:
     name = "vllm"
     methods: tuple[str, ...] = ("none", *METHODS)
     laws: tuple[Law, ...] = ("min-variance", "from-curve")
+    paths = Paths()
     pages: tuple[str, ...] = (INFO, "/v1/models")
     options: Mapping[str, Option] = engine_options("vllm", capacity=CAPACITY, more=MORE)
     gauges: Mapping[str, str] = {
@@ -146,7 +149,7 @@ class Vllm:
         """
         model = checkpoint(arm.model.weights)
         argv = ["vllm", "serve", model, "--host", host, "--port", str(port)]
-        argv += ["--served-model-name", arm.model.name, *_revision(arm)]
+        argv += ["--served-model-name", arm.model.name, *revision_words(arm)]
         argv += _axis_words(arm, self.options)
         argv += words(self.options, _plain_options(arm))
         argv += _merged("attention-config", arm, _attention(arm.axes))
@@ -188,12 +191,6 @@ class Vllm:
             preemptions=whole(grown(start, end, "vllm:num_preemptions_total")),
             prefix_cache_hit_share=_hit_share(start, end),
         )
-
-
-def _revision(arm: Arm) -> list[str]:
-    """Return the words of the revision, where the hub has the weights."""
-    told = arm.model.revision and arm.model.weights.startswith(HUB)
-    return ["--revision", arm.model.revision] if told else []
 
 
 def _plain_options(arm: Arm) -> dict[str, Any]:
@@ -241,7 +238,7 @@ def _attention(axes: Axes) -> dict[str, Any]:
 def _speculation(arm: Arm) -> dict[str, Any]:
     """Return what the arm says of drafts; a real acceptance says nothing of their acceptance."""
     content: dict[str, Any] = {"method": METHODS[arm.method]}
-    content |= {"model": arm.draft} if arm.draft else {}
+    content |= {"model": checkpoint(arm.draft)} if arm.draft else {}
     content |= {"num_speculative_tokens": arm.axes.k}
     if arm.acceptance.mode == "real":
         return content
@@ -281,10 +278,11 @@ def _unread(arm: Arm) -> Iterator[Refusal]:
         try:
             said = sorted(ours & _json_option(name, arm).keys())
         except ValueError as error:
-            yield Refusal("option-conflict", f"{name} is not a JSON object: {error}")
+            yield Refusal("option-conflict", f"{name} is not a JSON object: {error}", name)
             continue
         if said:
-            yield Refusal("option-conflict", f"{name} says {', '.join(said)}, as the axes do")
+            sentence = f"{name} says {', '.join(said)}, as the axes do"
+            yield Refusal("option-conflict", sentence, name)
 
 
 def _hit_share(start: Page, end: Page) -> float | None:

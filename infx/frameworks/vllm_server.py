@@ -59,13 +59,16 @@ def running_configuration(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def running_acceptance(answers: Mapping[str, Any]) -> Acceptance | None:
-    """Return how drafts are accepted; None when the page is not there.
+    """Return how drafts are accepted; None when the page, or its section, is not there or of
+    another form: that is no proof of real acceptance.
 
     The server tells the rates of the law, not its name: those of a length by min-variance are
     known by their form.
     """
     told = answers.get(INFO, {}).get("vllm_config")
-    if not isinstance(told, Mapping):
+    if not isinstance(told, Mapping) or "speculative_config" not in told:
+        return None
+    if not isinstance(told["speculative_config"], Mapping | None):
         return None
     drafting = _drafting(told)
     k = int(drafting.get("num_speculative_tokens") or 0)

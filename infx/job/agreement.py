@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.errors import EngineError
 from infx.domain.findings import Finding
 from infx.domain.point import Arm, Point
@@ -27,14 +27,20 @@ whatever the server said before. Other engines do not know them."""
 
 LENGTH_SLACK = 1e-6
 
+UNTOLD = "no page tells it: let infx read the server's process, here and as the user who runs infx"
 
-def check_acceptance(point: Point, running: Acceptance | None) -> None:
+
+def check_acceptance(point: Point, running: Acceptance | None, laws: Collection[Law]) -> None:
     """Raise EngineError (``acceptance-mode``) unless the server's acceptance fits the point.
 
     An evaluation needs real acceptance, whatever its arm says; a throughput point what its arm
-    says, at the same length. None (the engine does not tell) fits only real.
+    says, at the same length. None (the engine does not tell) fits a throughput point without
+    synthetic acceptance; an evaluation only of an engine without ``laws``, which knows no other.
     """
-    planned = Acceptance() if point.mode == "evaluation" else point.arm.acceptance
+    evaluation = point.mode == "evaluation"
+    planned = Acceptance() if evaluation else point.arm.acceptance
+    if evaluation and running is None and laws:
+        raise _differs(planned, running, point.mode)
     require_acceptance(planned, running, point.mode)
 
 
@@ -47,9 +53,7 @@ def require_acceptance(planned: Acceptance, running: Acceptance | None, purpose:
     )
     if told.mode == planned.mode and (told.mode == "real" or same_length):
         return
-    said = _words(running) if running else "not told by the server"
-    message = f"{purpose} needs acceptance {_words(planned)}; the running server's is {said}"
-    raise EngineError("acceptance-mode", message)
+    raise _differs(planned, running, purpose)
 
 
 def option_differences(arm: Arm, server: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -75,6 +79,12 @@ def logged_faults(launch: Launch, log: Path) -> tuple[Finding, ...]:
     """Return an error for each of the launch's faults that the server's ``log`` tells."""
     told = {code: line_with(log, words) for code, words in launch.log_faults.items()}
     return tuple(Finding(code, "error", f"its log: {line}") for code, line in told.items() if line)
+
+
+def _differs(planned: Acceptance, running: Acceptance | None, purpose: str) -> EngineError:
+    said = _words(running) if running else "not told by the server"
+    message = f"{purpose} needs acceptance {_words(planned)}; the running server's is {said}"
+    return EngineError("acceptance-mode", message, hint="" if running else UNTOLD)
 
 
 def _words(acceptance: Acceptance) -> str:

@@ -57,8 +57,10 @@ def kept_tokenizer(folder: Path) -> Path:
         shutil.copytree(folder, part)
         try:
             part.rename(kept)
-        except OSError:  # another job was first
+        except OSError:
             shutil.rmtree(part)
+            if not kept.is_dir():  # else another job was first
+                raise
     return kept
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Launch
+from infx.frameworks.base import Paths
 from infx.frameworks.prometheus import note, parse
 from infx.job.record import write_whole
 from infx.job.server import Server
@@ -41,7 +41,7 @@ class Scraper:
             return
         self._last = time.monotonic()
         with suppress(OSError):
-            self._note(self._server.site.get(self._server.launch.metrics).text)
+            self._note(self._server.site.get(self._server.framework.paths.metrics).text)
 
     def end(self) -> EngineCounters:
         """Scrape after the client ended and return what happened in between."""
@@ -53,7 +53,7 @@ class Scraper:
     def _scrape(self, name: str) -> str:
         text = ""
         with suppress(OSError):
-            text = scrape(self._server.site, self._server.launch)
+            text = scrape(self._server.site, self._server.framework.paths)
         write_whole(self._folder / name, text.encode())
         self._note(text)
         return text
@@ -66,14 +66,14 @@ class Scraper:
                 self._peaks[name] = max(value, self._peaks.get(name, 0.0))
 
 
-def scrape(site: Site, launch: Launch, limit_s: float = 5.0) -> str:
+def scrape(site: Site, paths: Paths, limit_s: float = 5.0) -> str:
     """Return the text of the metrics page and the notes beside it ("": it answers no 200).
 
     Raises ConnectionError or TimeoutError.
     """
-    answer = site.get(launch.metrics, limit_s)
+    answer = site.get(paths.metrics, limit_s)
     if answer.status != 200:
         return ""
-    pages = ((path, site.get(path, limit_s)) for path in launch.notes)
+    pages = ((path, site.get(path, limit_s)) for path in paths.notes)
     kept = (note(path, told.body) for path, told in pages if told.status == 200)
     return answer.text + "".join(kept)

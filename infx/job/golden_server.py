@@ -15,7 +15,7 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, is_computation
 from infx.domain.errors import EngineError, MeasurementError, UsageError
 from infx.domain.point import Arm
-from infx.frameworks.base import Framework, Launch
+from infx.frameworks.base import Framework
 from infx.frameworks.prometheus import parse
 from infx.job.agreement import require_acceptance
 from infx.job.counters import scrape
@@ -36,7 +36,6 @@ INTERRUPTED_S = 1.0
 QUIET_LOOKS, QUIET_TICK_S = 100, 0.05
 """Five seconds for gauges that an engine writes now and then."""
 
-_PATHS = Launch(argv=())
 """The paths that every framework answers on unless its launch says otherwise."""
 
 
@@ -52,8 +51,7 @@ class Running:
     @property
     def metrics(self) -> str:
         """The text of its metrics page. Raises ConnectionError or TimeoutError."""
-        launch = self.server.launch if self.server else _PATHS
-        return scrape(self.site, launch, SCRAPE_LIMIT_S)
+        return scrape(self.site, self.framework.paths, SCRAPE_LIMIT_S)
 
     def check(self) -> None:
         """Raise EngineError (``server-died``) when a server of ours has ended."""
@@ -113,7 +111,7 @@ def connect(framework: Framework, url: str, model: str = "") -> Running:
     """
     site = _site(url)
     try:
-        answer = site.get(_PATHS.models)
+        answer = site.get(framework.paths.models)
     except OSError as error:
         message, hint = f"{url} does not answer: {error}", "start the server, or correct --url"
         raise EngineError("server-hung", message, hint=hint) from error
@@ -123,7 +121,7 @@ def connect(framework: Framework, url: str, model: str = "") -> Running:
         return Running(framework, site, model or names[0])
     wanted = f"expected {model!r}" if model else "name one with --model"
     served = ", ".join(names) or f"nothing (HTTP {answer.status})"
-    raise EngineError("wrong-model", f"{url}{_PATHS.models} lists {served}; {wanted}")
+    raise EngineError("wrong-model", f"{url}{framework.paths.models} lists {served}; {wanted}")
 
 
 def inspect(running: Running, k: int | None, method: str = "") -> Told:

@@ -40,8 +40,13 @@ def fault_line(log: Path) -> str:
 
 
 def line_with(log: Path, words: str) -> str:
-    """Return the first line of ``log`` that holds ``words``; "" where there is none."""
-    return _first(_lines(log), re.compile(re.escape(words)))
+    """Return the first line of ``log`` that holds ``words``, however long it is; "" where there is
+    none."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return next((line.strip()[:_WIDTH] for line in file if words in line), "")
+    except OSError:
+        return ""
 
 
 def _lines(log: Path, start: int = 0) -> list[str]:

@@ -179,7 +179,8 @@ class Job:
     def _fill(self, work: Work, server: Server) -> None:
         point = work.record.point
         server.check("server-died")
-        check_acceptance(point, server.framework.acceptance(server.answers()))
+        framework = server.framework
+        check_acceptance(point, framework.acceptance(server.answers()), framework.laws)
         if point.mode == "evaluation":
             self._score(work, server)
         else:

@@ -57,7 +57,7 @@ def _over(limit_s: float) -> str:
 
 def _healthy(server: Server) -> bool:
     try:
-        return server.site.get(server.launch.health).status == 200
+        return server.site.get(server.framework.paths.health).status == 200
     except OSError:
         return False
 
@@ -74,13 +74,13 @@ def _check_ours(server: Server) -> None:
 
 
 def _check_model(server: Server) -> None:
-    answer = _asked(server, server.launch.models)
+    answer = _asked(server, server.framework.paths.models)
     rows = answer.body.get("data", []) if isinstance(answer.body, dict) else []
     names = [str(row.get("id")) for row in rows if isinstance(row, dict)]
     wanted = server.arm.model.name
     if wanted not in names:
         served = ", ".join(names) or f"nothing (HTTP {answer.status})"
-        message = f"{server.launch.models} lists {served}, expected {wanted!r}"
+        message = f"{server.framework.paths.models} lists {served}, expected {wanted!r}"
         raise EngineError("wrong-model", message)
 
 

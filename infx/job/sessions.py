@@ -1,9 +1,9 @@
 """Recorded sessions, replayed by aiperf 0.13.0's scenario for agentic coding.
 
 The scenario itself sets the pauses, the mark at the head of each session that keeps its pages its
-own, and ``ignore_eos``. It knows neither ``--warmup-requests-per-lane`` nor
-``--trace-idle-gap-cap-seconds`` (both are of a fork): one warm-up request a lane is its own, more
-are sent for a time, and a cap of the trace's pauses needs its override.
+own, and ``ignore_eos``. This aiperf has no ``--warmup-requests-per-lane`` (a fork has): one warm-up
+request a lane is the scenario's own, more are sent for a time. Any cap of a trace's pauses
+(``--trace-idle-gap-cap-seconds``) needs the scenario's override.
 """
 
 from __future__ import annotations

@@ -15,9 +15,14 @@ __all__ = ["started_with"]
 
 def started_with(processes: Iterable[psutil.Process], port: int) -> dict[str, Any] | None:
     """Return ``argv`` and ``env`` of that one of ``processes`` which listens on ``port``, as the
-    kernel keeps them from its start; None where there is none, or it is not ours to read."""
+    kernel keeps them from its start.
+
+    None where there is none, where it is not ours to read, or where one of them is empty: a process
+    that renames itself writes over both.
+    """
     found = listener(processes, port)
     try:
-        return None if found is None else {"argv": found.cmdline(), "env": found.environ()}
+        told = {} if found is None else {"argv": found.cmdline(), "env": found.environ()}
     except psutil.Error:
         return None
+    return told if told and all(told.values()) else None

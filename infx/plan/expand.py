@@ -17,7 +17,7 @@ from typing import Any
 
 from infx.config.expressions import Expression
 from infx.config.matrix import ExcludeRule, IncludeRule, Scenario
-from infx.domain.axes import AXES, VOCABULARY, kebab
+from infx.domain.axes import AXES, SIZES, VOCABULARY, kebab, value_type
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
@@ -153,15 +153,20 @@ def memoised(
 
 
 def check_axis(name: str, where: Where, raw: Any) -> Any:
-    """Return ``raw`` as a value of the axis. Raises ConfigError when it is of another kind."""
-    default, least = AXES[name].default, AXES[name].metadata["least"]
-    if isinstance(default, tuple):
+    """Return ``raw`` as a value of the axis. Raises ConfigError when it is of another kind.
+
+    None is the engine's own value, of an axis that may be left to it.
+    """
+    kind, least = value_type(name), AXES[name].metadata["least"]
+    if raw is None and AXES[name].default is None:
+        return None
+    if kind == SIZES:
         sizes = raw if isinstance(raw, tuple | list) else (raw,)
         return tuple(sorted({whole(name, least, where, size) for size in sizes}))
     if name in VOCABULARY:
         words = VOCABULARY[name]
         return _expect(raw in words, name, raw, f"one of {', '.join(words)}", where)
-    if isinstance(default, bool) or name == "prefix_caching":
+    if kind == "bool":
         return _expect(isinstance(raw, bool), name, raw, "true or false", where)
     return whole(name, least, where, raw)
 

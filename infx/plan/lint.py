@@ -38,9 +38,10 @@ def lint_entry(entry: Entry, framework: Framework) -> Iterator[Finding]:
     yield from lint_options(entry, framework)
     yield from lint_workloads(entry)
     yield from _speculation(entry, framework)
-    if entry.image.startswith("pypi:") and "==" not in entry.image and entry.image != OWN:
-        sentence = f"image {entry.image!r} has no version"
-        yield Finding("image-unpinned", "error", sentence, entry.where, f"{entry.image}==VERSION")
+    package, _, version = entry.image.partition("==")
+    if package.startswith("pypi:") and not version and entry.image != OWN:
+        sentence, hint = f"image {entry.image!r} has no version", f"write {package}==VERSION"
+        yield Finding("image-unpinned", "error", sentence, entry.where, hint)
     if entry.cluster.hardware not in entry.recipe.hardware:
         sentence = (
             f"cluster {entry.cluster.name!r} has {entry.cluster.hardware}; recipe "
@@ -104,9 +105,7 @@ def lint_draft_tokens(values: Values, entry: Entry, at: Place) -> Finding | None
     spec, k = entry.speculation, values["k"]
     if spec is None or not spec.golden or not k or k in spec.lengths:
         return None
-    held = ", ".join(map(str, sorted(spec.lengths))) or "no K"
-    sentence = f"{spec.golden} has no length for K={k} with thinking {spec.thinking}"
-    hint = f"it holds K = {held}; lengths are looked up, never interpolated"
+    sentence, hint = spec.lacks(k)
     return Finding("golden-k-missing", "error", sentence, at("k"), hint)
 
 

@@ -159,11 +159,16 @@ class _Entry:
         return self._refused[id(arm)]
 
     def _leave_out(self, refusal: Refusal, row: Any, at: Any) -> None:
-        asks, options = refusal.axis, self._arms.options
-        where = self._entry.option_place(asks) if asks in options else at(asks)
-        more = {"sentence": refusal.sentence, "where": where}
-        rule = f"{refusal.code}: {refusal.sentence} ({more['where']})"
-        self._ledger.leave_out("excluded", rule, partial(row, **more))
+        where = self._asking(refusal.axis, at)
+        rule = f"{refusal.code}: {refusal.sentence} ({where})"
+        more = partial(row, sentence=refusal.sentence, where=where)
+        self._ledger.leave_out("excluded", rule, more)
+
+    def _asking(self, name: str, at: Any) -> Where:
+        """Return the line of the option, the section or the axis that asks what was refused."""
+        if name == "speculation" and self._entry.speculation:
+            return self._entry.speculation.where
+        return self._entry.option_place(name) if name in self._arms.options else at(name)
 
 
 def _captured(scenario: Scenario, element: Element) -> Where:

@@ -9,7 +9,15 @@ from typing import Any
 
 from infx import __version__
 from infx.config.expressions import Expression
-from infx.config.matrix import AgenticSpec, Entry, EvaluationSpec, Value, WorkloadSpec
+from infx.config.matrix import (
+    AGENTIC_NUMBERS,
+    FIXED_NUMBERS,
+    AgenticSpec,
+    Entry,
+    EvaluationSpec,
+    Value,
+    WorkloadSpec,
+)
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import AXES, Axes
 from infx.domain.errors import ConfigError
@@ -31,13 +39,6 @@ from infx.golden import acceptance
 from infx.plan.expand import Values, memoised, whole
 
 __all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "throughput", "workload_identity"]
-
-_FIXED = {"isl": 1, "osl": 1, "requests": 1, "warmup_requests": 0, "seed": 0, "duration_s": 1}
-_AGENTIC = {
-    **{"duration_s": 1, "warmup_requests_per_lane": 1, "cache_warmup_s": 0, "seed": 0},
-    **{"idle_gap_cap_s": 1, "max_context": 1},
-}
-"""The fields of a workload that may be expressions, with their least values."""
 
 OWN = "pypi:infx"
 """The image of infx's own engine: it is of this very version."""
@@ -166,7 +167,8 @@ def throughput(spec: WorkloadSpec | AgenticSpec) -> Callable[[Values], FixedLeng
 
     It raises ConfigError where an expression gives no whole number, or too small a one.
     """
-    kind, numbers = (Agentic, _AGENTIC) if isinstance(spec, AgenticSpec) else (FixedLengths, _FIXED)
+    agentic = isinstance(spec, AgenticSpec)
+    kind, numbers = (Agentic, AGENTIC_NUMBERS) if agentic else (FixedLengths, FIXED_NUMBERS)
     evaluate = {
         name: _value(getattr(spec, name), partial(whole, name, least, spec.where))
         for name, least in numbers.items()

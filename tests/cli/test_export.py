@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from infx.launch.runs import create_run, open_store
-from tests.cli.commands import as_json, here
+from infx.plan import write_plan
+from tests.cli.commands import ROOT, as_json, here
 from tests.launch.srt import bench, stub_srtctl
 from tests.store import tiny_plans
 
@@ -21,7 +23,8 @@ def test_a_matrix_becomes_recipes(tmp_path: Path) -> None:
     told = as_json(done)
     assert told["schema"] == "infx.export/1"
     recipes = told["data"]["recipes"]
-    assert recipes
+    page = (ROOT / "docs/srt.md").read_text()
+    assert recipes[0]["file"] in page  # the file that the page submits
     for recipe in recipes:
         content = yaml.safe_load((tmp_path / "out" / recipe["file"]).read_text())
         stub_srtctl.check(content)
@@ -43,10 +46,15 @@ def test_engines_that_srt_lacks_are_findings(tmp_path: Path) -> None:
     told = as_json(done)
     assert not told["ok"]
     assert told["data"]["recipes"] == []
-    assert {finding["code"] for finding in told["diagnostics"]} == {
-        "srt-unsupported",
-        "srt-prompts",
-    }
+    assert {finding["code"] for finding in told["diagnostics"]} == {"srt-unsupported"}
+
+
+def test_a_plan_without_a_recipe_names_the_next_step(tmp_path: Path) -> None:
+    write_plan(replace(tiny_plans.plan(), jobs=()), tmp_path / "plan.json")
+    done = here("export", tmp_path / "plan.json", "-o", tmp_path / "out")
+    assert done.returncode == 5, done.stderr
+    assert "no recipe: infx plan" in done.stderr
+    assert "srtctl apply" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [("nope",), (MATRIX, "--format", "docker")])

@@ -104,6 +104,8 @@ REFUSED = [
     ("m.yaml --config-keys nobody", "--config-keys nobody fits no entry"),
     ("m.yaml --conc 4", "--conc is for the entries of --config-keys"),
     ("m.yaml --config-keys * --conc four", "--conc four is no whole number"),
+    ("m.yaml --framework ,", "--framework names nothing"),
+    ("m.yaml --config-keys ,", "--config-keys names nothing"),
     ("m.yaml --no-evals --evals-only", "exclude each other"),
     ("m.yaml --no-evals --all-evals", "exclude each other"),
     ("m.yaml --runners none.yaml --runner-node-filter _0", "there is no file none.yaml"),
@@ -125,6 +127,8 @@ def test_what_does_not_go_together_exits_2(folder: Path, words: str, sentence: s
 def test_nothing_selected_is_an_empty_plan(folder: Path) -> None:
     done = here("plan", "m.yaml", "--precision", "fp4", "--json")
     assert (done.returncode, done.stdout) == (5, "[]\n")
+    told = here("plan", "m.yaml", "--precision", "fp4")
+    assert (told.returncode, told.stdout) == (5, "nothing is left: loosen what selects rows\n")
 
 
 def test_doubts_are_told_beside_the_rows(folder: Path) -> None:
@@ -216,6 +220,8 @@ IMPORT_REFUSED = [
     ("-o made --golden dsv4", "--golden dsv4 is no golden curve"),
     ("-o m.yaml", "m.yaml/configs/m.yaml cannot be written"),
     ("-o made --config-keys nobody", "fits no entry"),
+    ("-o made --config-keys ,", "--config-keys names nothing"),
+    ("-o made --golden ,", "--golden names nothing"),
     ("-o made --k 0", "--k"),
     ("", "-o"),
 ]

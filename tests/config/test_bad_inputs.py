@@ -132,6 +132,7 @@ TABLE: list[tuple[str, Edit, str]] = [
     ("unknown-reference", Edit("recipe: mini", "recipe: «minni"), "did you mean `mini`?"),
     ("unknown-reference", Edit("cluster: box", "cluster: «boxx"), "did you mean `box`?"),
     ("unknown-reference", Edit("golden: curve", "golden: «curv"), "did you mean `curve`?"),
+    ("unknown-reference", Edit("golden: curve", "golden: «curv"), "`curve`? Or measure it: infx"),
     ("unknown-reference", Edit("thinking: on", "thinking: «off"), "on"),
     ("unknown-reference", Edit("task: gsm_mini", "task: «gsm_mni"), "did you mean `gsm_mini`?"),
     ("unknown-reference", Edit("task: gsm_mini", "task: «tasks/none.yaml"), "correct the path"),
@@ -246,6 +247,13 @@ def test_a_golden_file_of_two_models_names_them(tmp_path: Path) -> None:
     text = FILES[GOLDEN] + "other-model:\n  thinking_on: {3: 2.0}\n"
     (finding,) = faults(write_project(tmp_path, {GOLDEN: text}))
     assert "some-model, other-model" in finding.sentence
+
+
+def test_a_cluster_that_is_like_no_other_is_to_be_added(tmp_path: Path) -> None:
+    many = "".join(f"x{n}: {{executor: local, hardware: cpu}}\n" for n in range(30))
+    text = FILES[MATRIX].replace("cluster: box", "cluster: quite-other")
+    (finding,) = faults(write_project(tmp_path, {MATRIX: text, CLUSTERS: many}))
+    assert finding.hint == "add `quite-other:` to configs/clusters.yaml"
 
 
 def test_an_include_rule_is_called_so(tmp_path: Path) -> None:

@@ -24,9 +24,18 @@ def test_place_source_caret_hint() -> None:
 
 
 def test_without_source_without_place() -> None:
-    assert format_finding(Finding("file-empty", "error", "x is empty")) == "file-empty x is empty"
-    whole = Finding("file-empty", "error", "it is empty", Where("x.yaml"))
-    assert format_finding(whole, "ignored") == "x.yaml: file-empty it is empty"
+    told = Finding("file-empty", "error", "x is empty", hint="fill it")
+    assert format_finding(told) == "file-empty x is empty\n      = fill it"
+    whole = Finding("file-empty", "error", "it is empty", Where("x.yaml"), "fill it")
+    assert format_finding(whole, "ignored") == "x.yaml: file-empty it is empty\n      = fill it"
+
+
+def test_an_error_without_a_hint_of_its_own_has_its_codes() -> None:
+    text = format_finding(Finding("duplicate-key", "error", "`a` stands twice"))
+    assert text == "duplicate-key `a` stands twice\n      = remove one of them"
+    warned = Finding("duplicate-key", "warning", "`a` stands twice")
+    assert format_finding(warned) == "duplicate-key `a` stands twice"
+    assert format_finding(Finding("no-such-code", "error", "so")) == "no-such-code so"
 
 
 def test_a_tab_takes_one_column() -> None:
@@ -64,4 +73,4 @@ def test_what_a_terminal_would_obey_is_escaped() -> None:
 
 def test_words_of_every_script_stay() -> None:
     finding = Finding("bad-name", "error", "größe 数 é")
-    assert format_finding(finding) == "bad-name größe 数 é"
+    assert format_finding(finding).splitlines()[0] == "bad-name größe 数 é"

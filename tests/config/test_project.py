@@ -51,6 +51,12 @@ def test_names_and_suggestions(tmp_path: Path) -> None:
     assert raised.value.findings[0].hint == "did you mean `demo`?"
     with pytest.raises(ConfigError, match="there is no matrix"):
         project.matrix_path("m" * 300)
+    for n in range(30):
+        (tmp_path / f"configs/x{n}.yaml").touch()
+    with pytest.raises(ConfigError) as raised:
+        project.matrix_path("quite-other")
+    hint = raised.value.findings[0].hint
+    assert hint == "give the path of a file, or add configs/quite-other.yaml"
 
 
 def test_inputs_are_every_file_that_was_read(tmp_path: Path) -> None:

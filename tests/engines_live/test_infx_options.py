@@ -43,7 +43,7 @@ def test_every_option_of_the_engine(tmp_path: Path) -> None:
     server = Server(INFX, asked, tmp_path, host="127.0.0.1", port=port)
     server.start(dict(os.environ))
     try:
-        wait_ready(server, 60)
+        wait_ready(server, 240)
         told = INFX.resolved(server.answers())
     finally:
         server.stop()

@@ -39,9 +39,10 @@ def test_an_evaluation_is_kept_from_a_synthetic_server(vllm_folder: Path, tmp_pa
     assert (running.mode, running.law, running.k) == ("synthetic", "min-variance", 3)
     assert running.length == pytest.approx(2.78)
     assert server.framework.nonce(answers) == server.nonce
-    check_acceptance(point(server.arm), running)
+    laws = server.framework.laws
+    check_acceptance(point(server.arm), running, laws)
     with pytest.raises(EngineError, match="evaluation needs acceptance real") as refused:
-        check_acceptance(point(server.arm, mode="evaluation"), running)
+        check_acceptance(point(server.arm, mode="evaluation"), running, laws)
     assert refused.value.code == "acceptance-mode"
 
 
@@ -90,7 +91,7 @@ def answers_when_healthy(server: Server, limit_s: float = 400) -> dict[str, Any]
     while time.monotonic() < deadline:
         server.check("server-exited")
         with suppress(OSError):
-            if server.site.get(server.launch.health).status == 200:
+            if server.site.get(server.framework.paths.health).status == 200:
                 return server.answers()
         time.sleep(0.5)
     raise AssertionError(f"not healthy in {limit_s} s: {server.since(0)}")

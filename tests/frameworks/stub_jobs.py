@@ -18,6 +18,9 @@ from infx.domain.record import PointRecord
 from tests.job.jobs import arm, records
 from tests.job.processes import processes_of
 
+LIMIT_S = 600
+"""For four jobs side by side, each with its own client, on a busy machine."""
+
 STUB = Path(__file__).parent / "stub_engine.py"
 IMAGE = "pypi:stub==1"
 
@@ -58,6 +61,7 @@ def stub_arm(framework: str, tokenizer: Path, **fields: Any) -> Arm:
         "draft": "owner/draft",
         "axes": Axes(conc=0, k=3, max_num_seqs=4, capture_sizes=(4, 8, 12, 16)),
         "acceptance": Acceptance("synthetic", 2.78, law, k=3),
+        "start_limit_s": 120,
     }
     return arm(framework, **(defaults | fields))
 
@@ -69,6 +73,6 @@ def run(
     environ = {**os.environ, "INFX_ENGINES": str(engines), **(env or {})}
     command = [sys.executable, "-P", "-m", "infx.job"]
     jobs = [subprocess.Popen([*command, str(f / "job.json")], env=environ) for f in folders]
-    assert [job.wait(240) for job in jobs] == [0] * len(jobs)
+    assert [job.wait(LIMIT_S) for job in jobs] == [0] * len(jobs)
     assert not any(map(processes_of, folders))
     return [[judge(record, folder) for record in records(folder)] for folder in folders]

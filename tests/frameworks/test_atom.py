@@ -169,6 +169,8 @@ def test_a_recipe_may_fuse_the_shared_expert_by_its_env() -> None:
         (m3(acceptance=Acceptance("synthetic", 2.78, "geometric", k=3)), "unsupported-law"),
         (atom(options={"max-num-seqs": 8}), "option-conflict"),
         (atom(options={"server-port": 8}), "option-conflict"),
+        (atom(options={"data-parallel-size": 2}), "option-conflict"),
+        (atom(options={"prefill-context-parallel-size": 2}), "option-conflict"),
         (atom(env={"ATOM_MONO_ENABLE": "1"}), "option-conflict"),
         (atom(weights="random:0"), "unsupported-weights"),
         (atom(options={"atom-enable-prefill-delayer": True}), "prefill-delayer"),
@@ -209,7 +211,7 @@ def started(argv: list[str]) -> dict[str, Any]:
     ],
 )
 def test_acceptance_of_the_running_process(words: list[str], length: float | None) -> None:
-    argv = ["python3", "-m", "atom", "--num-speculative-tokens", "3", *words]
+    argv = ["python3", "-m", "atom", "--model", "m", "--num-speculative-tokens", "3", *words]
     mode = "real" if length is None else "synthetic"
     assert ATOM.acceptance(started(argv)) == Acceptance(mode, length, k=3)
 
@@ -224,6 +226,7 @@ def test_its_own_command_is_read_back() -> None:
 
 def test_a_process_that_cannot_be_read() -> None:
     assert ATOM.acceptance({"/server_info": {"tp_size": 4}}) is None
+    assert ATOM.acceptance(started(["atom: api server"])) is None  # it renamed itself
 
 
 def test_ranks_are_told_without_data_parallelism() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from infx.frameworks.base import PROCESS
 from infx.frameworks.options import flags_file
 from infx.frameworks.prometheus import note
 from infx.frameworks.sglang_server import INFO
-from tests.frameworks.arms import arm
+from tests.frameworks.arms import arm, value
 from tests.frameworks.every_axis import check_every_axis
 from tests.frameworks.golden_argv import FOLDER, cases, check
 
@@ -124,6 +125,9 @@ def test_synthetic_acceptance_is_three_variables_and_real_acceptance_none() -> N
             "unsupported-law",
         ),
         (sglang(options={"speculative-num-steps": 3}), "option-conflict"),
+        (sglang(options={"revision": "0123abc"}), "option-conflict"),
+        (sglang(options={"config": "/settings.yaml"}), "option-conflict"),
+        (sglang(axes={"tp": 8, "kv_offload": "dram", "kv_offload_gb": 4}), "unsupported-axis"),
         (sglang(env={"SGLANG_SIMULATE_ACC_LEN": "3"}), "option-conflict"),
         (
             sglang(
@@ -139,6 +143,18 @@ def test_synthetic_acceptance_is_three_variables_and_real_acceptance_none() -> N
 )
 def test_refusals(changed: Arm, code: str) -> None:
     assert [refusal.code for refusal in SGLANG.refusals(changed)] == [code]
+
+
+def test_the_revision_of_the_hub_is_asked() -> None:
+    model = replace(sglang().model, revision="0123abc")
+    argv = SGLANG.launch(replace(sglang(), model=model), "h", 1, FOLDER).argv
+    assert value(argv, "--revision") == "0123abc"
+    local = replace(model, weights="/models/m3")
+    assert "--revision" not in SGLANG.launch(replace(sglang(), model=local), "h", 1, FOLDER).argv
+
+
+def test_how_weights_are_read_may_change_answers() -> None:
+    assert not SGLANG.options["load-format"].capacity
 
 
 def info(env: dict[str, str] | None, **told: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@ What they are asked is what their parsers were read to take."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,11 +14,17 @@ import pytest
 from infx import frameworks
 from infx.domain.acceptance import Acceptance
 from infx.domain.record import PointRecord
-from tests.frameworks.stub_jobs import STUB, make_programs, run, stub_arm
+from infx.frameworks.own_folders import VARIABLE
+from infx.job.agreement import check_acceptance
+from infx.job.golden_server import connect
+from infx.job.ports import free_port
+from infx.job.readiness import wait_ready
+from infx.job.server import Server
+from tests.frameworks.stub_jobs import LIMIT_S, STUB, make_programs, run, stub_arm
 from tests.frameworks.test_atom import M3_AXES, M3_OPTIONS
 from tests.job.jobs import point, write_job
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ENGINES = ("atom", "sglang", "trtllm", "vllm")
 UNTOLD = ("sglang", "trtllm")
@@ -58,7 +65,8 @@ def measured(
     folders = [tmp_path_factory.mktemp(engine) for engine in ENGINES]
     for engine, folder in zip(ENGINES, folders, strict=True):
         arm = stub_arm(engine, tokenizer)
-        write_job(folder, point(arm, conc=2, **LOAD), point(arm, mode="evaluation"))
+        points = point(arm, conc=2, **LOAD), point(arm, mode="evaluation")
+        write_job(folder, *points, time_limit_s=LIMIT_S)
     return dict(zip(ENGINES, run(engines, *folders), strict=True))
 
 
@@ -92,7 +100,7 @@ def misled(
     folders = [tmp_path_factory.mktemp(engine) for engine in ENGINES]
     for engine, folder in zip(ENGINES, folders, strict=True):
         arm = stub_arm(engine, tokenizer, env={"STUB_AL": "2.3"})
-        write_job(folder, point(arm, conc=2, **LOAD))
+        write_job(folder, point(arm, conc=2, **LOAD), time_limit_s=LIMIT_S)
     return dict(zip(ENGINES, run(engines, *folders), strict=True))
 
 
@@ -111,9 +119,35 @@ def test_a_variable_that_the_job_inherits_is_seen(
 ) -> None:
     """The recipe is that of an evaluation; the user's shell forces acceptance all the same."""
     arm = stub_arm(engine, tokenizer, acceptance=Acceptance(k=3))
-    write_job(tmp_path, point(arm, mode="evaluation"))
+    write_job(tmp_path, point(arm, mode="evaluation"), time_limit_s=LIMIT_S)
     [[record]] = run(engines, tmp_path, env=FORCED)
     assert str(record.status) == "failed:acceptance-mode"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_real_acceptance_is_told(
+    engine: str, engines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An evaluation needs the server's word, and gets it of each engine that infx starts. Its
+    realised length is read of a server that somebody else started too."""
+    monkeypatch.setenv(VARIABLE, str(engines))
+    framework, arm = frameworks.get(engine), stub_arm(engine, tmp_path, acceptance=Acceptance(k=3))
+    port = free_port("127.0.0.1", engine)
+    server = Server(framework, arm, tmp_path, host="127.0.0.1", port=port)
+    server.start(os.environ)
+    try:
+        wait_ready(server, arm.start_limit_s)
+        running = framework.acceptance(server.answers())
+        foreign = connect(framework, server.site.url)
+        before = foreign.metrics
+        for _ in range(40):
+            server.site.post("/v1/completions", {"prompt": "a", "max_tokens": 30}, 30)
+        counters = framework.counters(before, foreign.metrics)
+    finally:
+        server.stop()
+    assert (counters.acceptance_length or 0) > 1
+    assert running is not None
+    check_acceptance(point(arm, mode="evaluation"), running, framework.laws)
 
 
 def test_mono_that_atom_switched_off_is_invalid(
@@ -122,7 +156,7 @@ def test_mono_that_atom_switched_off_is_invalid(
     axes = replace(stub_arm("atom", tokenizer).axes, **M3_AXES)
     env = {"STUB_MONO_OFF": "no kernel for this GPU"}
     arm = stub_arm("atom", tokenizer, axes=axes, options=M3_OPTIONS, env=env)
-    write_job(tmp_path, point(arm, conc=2, **LOAD))
+    write_job(tmp_path, point(arm, conc=2, **LOAD), time_limit_s=LIMIT_S)
     [[record]] = run(engines, tmp_path)
     assert str(record.status) == "invalid:mono-off"
     assert "mono decode off: no kernel for this GPU" in record.status.sentence
@@ -131,6 +165,6 @@ def test_mono_that_atom_switched_off_is_invalid(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_flag_that_the_engine_does_not_have_ends_it(engine: str) -> None:
     command = [sys.executable, "-P", str(STUB), engine, "--no-such-flag"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "--no-such-flag" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,6 +143,12 @@ def test_the_forced_count_is_the_length_less_one(length: float, forced: str) -> 
     assert told.length == pytest.approx(length, abs=1e-9)
 
 
+def test_the_revision_of_the_hub_is_asked() -> None:
+    model = replace(trtllm().model, revision="0123abc")
+    argv = TRTLLM.launch(replace(trtllm(), model=model), "h", 1, FOLDER).argv
+    assert value(argv, "--revision") == "0123abc"
+
+
 def test_real_acceptance_says_nothing() -> None:
     env = TRTLLM.launch(ARMS["eagle3-evaluation"], "h", 1, FOLDER).env
     assert FORCED not in env
@@ -165,6 +172,7 @@ def test_what_the_engine_reads_as_nothing_is_real(forced: str) -> None:
         (drafting("mtp", length=4.5), "acceptance-range"),
         (trtllm(options={"kv-cache-config.tokens-per-block": 64}), "option-conflict"),
         (trtllm(env={FORCED: "2"}), "option-conflict"),
+        (trtllm(options={"revision": "0123abc"}), "option-conflict"),
     ],
 )
 def test_refusals(changed: Arm, code: str) -> None:

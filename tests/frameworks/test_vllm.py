@@ -155,6 +155,9 @@ def test_every_rendered_flag_is_one_of_the_data_file(case: str) -> None:
         ({"env": {"VLLM_SERVER_DEV_MODE": "0"}}, "option-conflict", "VLLM_SERVER_DEV_MODE"),
         ({"options": {"max-num-seqs": 4}}, "option-conflict", "the axis max-num-seqs"),
         ({"options": {"port": 4}}, "option-conflict", "by the job"),
+        ({"options": {"revision": "0123abc"}}, "option-conflict", "by the job"),
+        ({"options": {"kv-transfer-config": "{}"}}, "option-conflict", "the axis kv-offload"),
+        ({"options": {"prefill-context-parallel-size": 2}}, "option-conflict", "the axis tp"),
         ({"options": {"speculative-config": "[1]"}}, "option-conflict", "not a JSON object"),
         ({"options": {"speculative-config": "{"}}, "option-conflict", "not a JSON object"),
         (
@@ -178,6 +181,18 @@ def test_refusals(fields: dict[str, Any], code: str, text: str) -> None:
 def test_every_axis() -> None:
     served = {name for name in AXES if not is_load(name)} - {"mono"}
     check_every_axis(vllm, served=served, refused={"mono"})
+
+
+def test_a_draft_of_the_hub_is_named_by_its_id() -> None:
+    asked = speculative("eagle3", draft="hf:owner/eagle", acceptance=SYNTHETIC)
+    argv = VLLM.launch(asked, HOST, PORT, Path("/FOLDER")).argv
+    assert json.loads(value(argv, "--speculative-config"))["model"] == "owner/eagle"
+
+
+def test_how_weights_are_read_may_change_answers() -> None:
+    """``load-format: dummy`` makes them up."""
+    assert not VLLM.options["load-format"].capacity
+    assert VLLM.options["gpu-memory-utilization"].capacity
 
 
 def test_an_evaluation_has_nothing_synthetic() -> None:
@@ -258,6 +273,8 @@ def test_replicas_of_the_attention_are_ranks() -> None:
     ("answers", "acceptance"),
     [
         ({}, None),
+        ({INFO: {"vllm_config": {}}}, None),
+        (told(speculative_config="SpeculativeConfig(method='eagle3')"), None),
         (told(), Acceptance()),
         (drafting(rejection_sample_method="standard"), Acceptance(k=3)),
         (

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.point import Arm
 from infx.domain.record import EngineCounters
-from infx.frameworks.base import Framework, Launch, Option, Refusal
+from infx.frameworks.base import Framework, Launch, Option, Paths, Refusal
 from infx.job import client, server
 from infx.job.__main__ import main
 
@@ -29,6 +29,8 @@ class Broken:
     name = "broken"
     options: Mapping[str, Option] = {}
     methods: tuple[str, ...] = ("none",)
+    laws: tuple[Law, ...] = ()
+    paths = Paths()
     pages: tuple[str, ...] = ("/server_info",)
     gauges: Mapping[str, str] = {}
 

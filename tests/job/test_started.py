@@ -42,6 +42,16 @@ def test_the_words_and_the_environment_of_the_listener(
     assert told["env"]["SGLANG_SIMULATE_ACC_LEN"] == "2.78"
 
 
+def test_a_process_whose_start_cannot_be_read_tells_nothing() -> None:
+    """One that renames itself may overwrite both: what is left is no proof of anything."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", LISTEN], env={}, text=True, **pipes) as process:
+        assert process.stdout
+        port = int(process.stdout.readline())
+        assert started_with([psutil.Process(process.pid)], port) is None
+        process.communicate()
+
+
 def test_a_port_on_which_none_of_them_listens(server: tuple[psutil.Process, int]) -> None:
     _, port = server
     assert started_with([psutil.Process()], port) is None

@@ -74,6 +74,8 @@ ERRORS: list[Row] = [
     ("option-value", Edit("num-blocks: 64", "«num-blocks: true"), ""),
     ("option-value", Edit("  dtype: float32", "  «dtype: conc", RECIPE), ""),
     ("out-of-range", Edit("  threads: 2", "  «threads: conc - 2", RECIPE), "exclude rule"),
+    # An image without a version
+    ("image-unpinned", Edit("pypi:infx", "pypi:infx=="), "pypi:infx==VERSION"),
     # K and acceptance lengths
     ("golden-k-missing", Edit("        k: 3", "        k: «conc"), "it holds K = 1, 2, 3"),
     ("golden-k-missing", Edit("        k: 3", "        k: «min(conc, 4)"), "never interpolated"),
@@ -165,6 +167,19 @@ def test_a_budget_over_the_share_of_the_accelerators(
     assert not [f for f in findings if f.level == "error"]
 
 
+def test_yes_or_no_and_the_engine_s_own_may_follow_the_concurrency(tmp_path: Path) -> None:
+    more = (
+        "        chunked-prefill: conc > 2\n"
+        "        kv-offload: \"'dram' if conc > 4 else 'none'\"\n"
+        "        kv-offload-gb: 8 if conc > 4 else None\n"
+    )
+    own = Edit("  options: {num-blocks: 64}\n", "")
+    plan, findings, _ = plan_of(tmp_path, Edit(AXIS, AXIS + more), *VLLM, DRAFT, own)
+    assert plan, findings
+    told = [(p.conc, p.arm.axes.chunked_prefill, p.arm.axes.kv_offload_gb) for p in plan.points]
+    assert told == [(1, False, None), (2, False, None), (8, True, 8), (4, True, None)]
+
+
 def test_an_unknown_amount_of_dram_is_not_checked(tmp_path: Path) -> None:
     more = f"{AXIS}        kv-offload: dram\n        kv-offload-gb: 999\n"
     unknown = Edit(", dram-gb-per-node: 100", "", CLUSTERS)
@@ -211,6 +226,49 @@ def test_mono_that_is_refused_leaves_out_and_is_told(tmp_path: Path) -> None:
     assert (warning.level, warning.where) == ("warning", marked)
     assert "asks mono for 4 candidates and gets it for none" in warning.sentence
     assert "mono-projections" in warning.sentence
+
+
+VLLM = (
+    Edit("framework: infx\n  image: pypi:infx", "framework: vllm\n  image: v/llm:1"),
+    Edit(
+        "infx\nmodel: {name: mini, weights: random:0",
+        "vllm\nmodel: {name: m, weights: hf:a/b",
+        RECIPE,
+    ),
+    Edit("  threads: 2\n", "", RECIPE),
+)
+DRAFT = Edit("method: eagle3", "method: eagle3, draft: a/d")
+
+
+@pytest.mark.parametrize(
+    ("code", "edits"),
+    [
+        ("draft-missing", [Edit("  speculation: {", "  speculation: «{")]),
+        (
+            "option-conflict",
+            [Edit("  speculation: {method: eagle3", "  speculation: «{method: ngram, draft: a/d")],
+        ),
+        (
+            "option-conflict",
+            [DRAFT, Edit("  dtype: f", "  «speculative-config: '{bad'\n  dtype: f", RECIPE)],
+        ),
+        (
+            "option-conflict",
+            [
+                DRAFT,
+                Edit("  dtype: f", "  «speculative-config: '{\"model\": 1}'\n  dtype: f", RECIPE),
+            ],
+        ),
+    ],
+)
+def test_what_the_engine_refuses_is_left_out_at_the_line_that_asks(
+    tmp_path: Path, code: str, edits: list[Edit]
+) -> None:
+    own = Edit("  options: {num-blocks: 64}\n", "")
+    plan, _, marked = plan_of(tmp_path, *VLLM, *edits, own)
+    assert plan
+    assert {row.rule.split(":")[0] for row in plan.ledger} == {code}
+    assert {row.where for row in plan.ledger} == {marked}
 
 
 def test_mono_that_one_candidate_gets_is_no_warning(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from infx.config.library import Library
 from infx.config.matrix import Recipe
-from infx.config.nodes import MapNode, Report, plain, read_yaml
 from infx.config.project import Project
 from infx.config.suggestions import did_you_mean
 from infx.domain.errors import UsageError
@@ -40,9 +39,10 @@ class Shelf:
 
     @classmethod
     def of(cls, project: Project, preferred: Sequence[str] = ()) -> Shelf:
-        """Return what ``project`` holds; a file of it that is faulty counts as absent.
+        """Return what ``project`` holds; a recipe of it that is faulty counts as absent.
 
-        Raises UsageError ``bad-option`` for a golden curve that it lacks.
+        Raises UsageError ``bad-option`` for a golden curve that it lacks, ConfigError for faults of
+        its clusters, beside which others would be written.
         """
         for name in preferred:
             if name not in project.goldens():
@@ -101,6 +101,7 @@ class Shelf:
 
 
 def _hardware(project: Project) -> dict[str, str]:
-    node, _ = read_yaml(project.clusters_path(), "clusters", Report())
-    found = plain(node) if isinstance(node, MapNode) else {}
-    return {str(name): str((below or {}).get("hardware", "")) for name, below in found.items()}
+    library = Library(project)
+    clusters = library.clusters()
+    library.report.check()
+    return {name: cluster.hardware for name, cluster in clusters.items() if cluster}

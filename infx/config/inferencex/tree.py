@@ -6,7 +6,7 @@ key that stands twice is a warning: their loader keeps the last one and says not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,9 +190,7 @@ class _Reader:
                 self._notes.error("wrong-type", f"the key `{key}` is not text", self._at(event))
             else:
                 self._put(tree, key, value, (event.start_mark, below.start_mark))
-        for value, event in merged:
-            self._merge(tree, value, event)
-        return tree
+        return self._merged(tree, merged) if merged else tree
 
     def _put(self, tree: Map, key: str, value: Any, places: tuple[Any, Any]) -> None:
         if key in tree.places:
@@ -204,13 +202,23 @@ class _Reader:
             self._notes.warn("duplicate-key", sentence, again, "rename or remove one of them")
         tree[key], tree.places[key] = value, places
 
-    def _merge(self, tree: Map, value: Any, event: Any) -> None:
-        for source in value if type(value) is Seq else [value]:
-            if type(source) is not Map:
-                sentence = "`<<` merges mappings only"
-                raise _FaultError("wrong-type", sentence, self._at(event))
-            for key in source.keys() - tree.keys():
-                tree[key], tree.places[key] = source[key], source.places[key]
+    def _merged(self, own: Map, merged: Sequence[tuple[Any, Any]]) -> Map:
+        """Return a mapping with what it merges, which stands first, as PyYAML puts it; of two that
+        say a key the earlier one counts."""
+        tree = Map()
+        tree.file, tree.mark, tree.places = own.file, own.mark, {}
+        for source in (s for value, event in merged for s in self._sources(value, event)):
+            tree |= {key: value for key, value in source.items() if key not in tree}
+            tree.places |= {key: p for key, p in source.places.items() if key not in tree.places}
+        tree |= own
+        tree.places |= own.places
+        return tree
+
+    def _sources(self, value: Any, event: Any) -> list[Map]:
+        sources = value if type(value) is Seq else [value]
+        if any(type(source) is not Map for source in sources):
+            raise _FaultError("wrong-type", "`<<` merges mappings only", self._at(event))
+        return sources
 
     def _seq(self, start: Any) -> Seq:
         tree = Seq()

@@ -1,18 +1,19 @@
-"""Cancelling attempts, and nothing beside them: in order, and at once where that fails."""
+"""Cancelling attempts, and nothing beside them: in order, and at once where that fails; on request,
+and those that can never start."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from infx.domain.errors import InfraError
-from infx.launch.executor import Order
+from infx.launch.executor import JobState, Order
 from infx.launch.slurm.watch import key_of
 from infx.launch.transport import Transport
 
-__all__ = ["Cancels", "cancel_script"]
+__all__ = ["Cancels", "Hopeless", "cancel_script"]
 
 LOST = ("Unable to contact", "timed out", "Zero Bytes", "connection failure")
 """What Slurm's commands say when nobody knows whether the controller heard them."""
@@ -78,6 +79,29 @@ class Cancels:
         for at_once in (False, True):
             orders = [each.order for each in due if each.at_once is at_once]
             self.send(orders, held, at_once=at_once)
+
+
+class Hopeless:
+    """Attempts that Slurm says can never start: cancelled when it says so twice running, since a
+    first reason may be stale."""
+
+    def __init__(self, cancels: Cancels) -> None:
+        self._cancels = cancels
+        self._seen: dict[str, JobState] = {}
+
+    def settled(self, order: Order, state: JobState) -> JobState:
+        """Return where ``order`` is: one that was cancelled here ends as what kept it waiting."""
+        if state.phase == "queued" and state.code:
+            if order.name in self._seen:
+                self._cancels.want(order)
+            self._seen[order.name] = state
+            return replace(state, code="")
+        if state.phase in ("queued", "running"):
+            self._seen.pop(order.name, None)
+        reason = self._seen.get(order.name)
+        if reason and state.code == "cancelled-outside":
+            return replace(state, code=reason.code, sentence=reason.sentence)
+        return state
 
 
 def cancel_script(orders: Sequence[Order], held: Collection[Order], *, at_once: bool) -> str:

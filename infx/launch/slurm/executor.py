@@ -19,14 +19,13 @@ from infx.launch.prepare import prepared_python
 from infx.launch.slurm import evidence, facts, submission
 from infx.launch.slurm.backlog import Backlog
 from infx.launch.slurm.batch import Batch, Shape, job_shape
-from infx.launch.slurm.cancel import Cancels
+from infx.launch.slurm.cancel import Cancels, Hopeless
 from infx.launch.slurm.evidence import Files, run_dir_of
 from infx.launch.slurm.queue import Row
 from infx.launch.slurm.script import Places, render
-from infx.launch.slurm.states import UNTOLD
 from infx.launch.slurm.submit import Refusal
 from infx.launch.slurm.verdict import alive, state_of
-from infx.launch.slurm.watch import Key, Pace, key_of, look
+from infx.launch.slurm.watch import Key, Pace, Silence, key_of, look
 from infx.launch.transport import Transport
 
 __all__ = ["SlurmExecutor"]
@@ -65,10 +64,10 @@ class SlurmExecutor:
         self._batches: dict[str, Batch] = {}
         self._held: Sequence[Order] = ()
         self._differs: dict[str, float] = {}
-        self._doomed: dict[str, JobState] = {}
         self._told: list[str] = []
         self._cancels = Cancels(transport, self._told.append)
-        self._silent = False
+        self._hopeless = Hopeless(self._cancels)
+        self._silence = Silence(self.name, self._told.append)
 
     # Before a run
 
@@ -184,7 +183,7 @@ class SlurmExecutor:
 
     def _look(self, orders: Sequence[Order]) -> None:
         rows = look(self._transport, orders, accounting=self._has_accounting())
-        self._say_silence(rows is None or any(row.state == UNTOLD for row in rows.values()))
+        self._silence.heard(rows)
         if rows is None:
             self._pace.asked(changed=False)
             return
@@ -222,16 +221,7 @@ class SlurmExecutor:
 
     def _settled(self, order: Order, state: JobState) -> JobState:
         """End what can never start; make sure that what is given up does not go on unseen."""
-        if state.phase == "queued" and state.code:
-            if order.name in self._doomed:  # the second time: a first reason may be stale
-                self._cancels.want(order)
-            self._doomed[order.name] = state
-            return replace(state, code="")
-        if state.phase in ("queued", "running"):
-            self._doomed.pop(order.name, None)
-        doom = self._doomed.get(order.name)
-        if doom and state.code == "cancelled-outside":
-            return replace(state, code=doom.code, sentence=doom.sentence)
+        state = self._hopeless.settled(order, state)
         if state.phase == "ended" and (state.void or state.code == "job-lost"):
             self._cancels.want(order)
             if state.void and not self._given_up(order):
@@ -255,12 +245,6 @@ class SlurmExecutor:
         self._facts = found = facts.ask(self._transport, self.name)
         self._backlog.largest_array = found.config.max_array_size
         return found
-
-    def _say_silence(self, silent: bool) -> None:
-        if silent != self._silent:
-            self._silent = silent
-            how = "does not answer: nothing is concluded from that" if silent else "answers again"
-            self._told.append(f"the scheduler of {self.name} {how}")
 
     # Stop
 

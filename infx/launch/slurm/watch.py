@@ -21,7 +21,7 @@ from infx.launch.slurm.queue import (
 from infx.launch.slurm.states import DROPPED, UNTOLD, phase
 from infx.launch.transport import Transport
 
-__all__ = ["Key", "Pace", "key_of", "look"]
+__all__ = ["Key", "Pace", "Silence", "key_of", "look"]
 
 Key = tuple[str, int | None]
 """What names an attempt in Slurm's answers: its batch and its number in that array."""
@@ -59,6 +59,21 @@ class Pace:
     def hurry(self) -> None:
         """Ask as soon as the least wait is over: something has happened."""
         self._wait_s = self._least_s
+
+
+class Silence:
+    """Says once that the scheduler of cluster ``name`` does not answer, and once that it does."""
+
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+        self._name, self._tell, self._silent = name, tell, False
+
+    def heard(self, rows: Mapping[Key, Row] | None) -> None:
+        """Note what `look` returned."""
+        silent = rows is None or any(row.state == UNTOLD for row in rows.values())
+        if silent != self._silent:
+            self._silent = silent
+            how = "does not answer: nothing is concluded from that" if silent else "answers again"
+            self._tell(f"the scheduler of {self._name} {how}")
 
 
 def key_of(order: Order) -> Key:

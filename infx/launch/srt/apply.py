@@ -17,6 +17,7 @@ from typing import Any
 
 from infx.config.sites import SrtSite
 from infx.domain.errors import InfraError, UsageError
+from infx.launch.slurm.script import NO_FOLDER
 from infx.launch.slurm.submit import Refusal, submit_refusal
 from infx.launch.transport import Answer, Transport
 
@@ -64,12 +65,12 @@ def apply_script(
     site: SrtSite, given: Given, *, folder: str, file: str, output: str, name: str
 ) -> str:
     """Return POSIX sh that submits the recipe ``file`` of ``folder`` as ``name``; its outputs go
-    below ``output``. Exit code 66: the folder is not there."""
+    below ``output``. Exit code `NO_FOLDER`: the folder is not there."""
     words = [site.srtctl, "apply", "-f", f"{file}{given.variant}", "-o", output]
     words += ["--tags", f"{TAG},{name}", "--json", "-y"]
     words += [] if site.preflight else ["--no-preflight"]
     words += _sets(site, given)
-    return f"{_environment(site)}cd {quote(folder)} || exit 66\n{_line(words)}\n"
+    return f"{_environment(site)}cd {quote(folder)} || exit {NO_FOLDER}\n{_line(words)}\n"
 
 
 def check_version(transport: Transport, site: SrtSite, cluster: str) -> None:
@@ -135,6 +136,8 @@ def _refusal(answer: Answer, error: str) -> Refusal:
         lines = [line for line in answer.err.splitlines() if _SBATCH.search(line)]
         told = "\n".join(line[line.find("sbatch") :] for line in lines)
         return submit_refusal(re.sub(r"sbatch failed:\s*", "", told) or error, answer.code)
+    if answer.code == NO_FOLDER and not error:
+        return submit_refusal(_said(answer), answer.code)
     if not error and answer.code > 128:
         ended = f"srtctl ended by signal {answer.code - 128}"
         return Refusal(kind="ambiguous", code="submit-unclear", sentence=ended)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from infx.domain.point import Agentic, Arm, FixedLengths, Point
-from infx.frameworks.base import PROCESS, Launch
+from infx.frameworks.base import PROCESS, Framework, Launch
 from infx.job.client import REQUEST_LIMIT_S, SESSION_REQUEST_LIMIT_S
 from infx.job.client_env import PATIENCE
 from infx.job.prompt_file import prompt_seed
@@ -55,23 +55,32 @@ mkdir -p "$logs/{pages}"
 """
 
 
-def client_script(arm: Arm, points: Sequence[Point], pages: Sequence[str], launch: Launch) -> str:
+def client_script(arm: Arm, points: Sequence[Point], framework: Framework, launch: Launch) -> str:
     """Return the text that measures throughput ``points`` one after another with aiperf.
 
-    Every point is tried; it exits 1 when one failed. ``pages`` are the framework's, kept as files;
-    the metrics of ``launch`` and their notes are read before and after each point.
+    Every point is tried; it exits 1 when one failed. The engine's pages are kept as files; its
+    metrics and their notes are read before and after each point.
     """
     start = _START.format(
         evidence=EVIDENCE,
         pages=PAGES,
         look=LOOK.read_text(encoding="utf-8"),
-        scraped=shlex.join((launch.metrics, *launch.notes)),
+        scraped=shlex.join((framework.paths.metrics, *framework.paths.notes)),
         version=points[0].harness.aiperf,
     )
     sessions = any(isinstance(point.workload, Agentic) for point in points)
     patience = [f"export {name}={text}" for name, text in PATIENCE.items()] if sessions else []
+    checks = dict.fromkeys(line for point in points for line in _trace_check(point))
     measures = (f"measure {shlex.join([p.label, *_arguments(arm, p)])}" for p in points)
-    return start + "\n".join([*patience, *_looks(pages, launch), *measures, 'exit "$code"', ""])
+    return start + "\n".join(
+        [*patience, *checks, *_looks(framework.pages, launch), *measures, 'exit "$code"', ""]
+    )
+
+
+def _trace_check(point: Point) -> Iterator[str]:
+    load = point.workload
+    if isinstance(load, Agentic) and load.content:
+        yield f'python3 "$look" trace {shlex.join([load.trace, load.content])} || exit 1'
 
 
 def _looks(pages: Sequence[str], launch: Launch) -> Iterator[str]:

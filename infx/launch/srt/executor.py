@@ -18,10 +18,10 @@ from infx.job.spec import JobSpec
 from infx.launch.executor import JobState, Order
 from infx.launch.policy import Policy
 from infx.launch.slurm import facts
-from infx.launch.slurm.cancel import Cancels
+from infx.launch.slurm.cancel import Cancels, Hopeless
 from infx.launch.slurm.queue import Row
 from infx.launch.slurm.states import phase
-from infx.launch.slurm.watch import Pace, key_of, look
+from infx.launch.slurm.watch import Pace, Silence, key_of, look
 from infx.launch.srt import apply, outputs, records
 from infx.launch.srt.apply import Given
 from infx.launch.srt.outputs import Outputs
@@ -61,9 +61,11 @@ class SrtExecutor:
         self._states: dict[str, JobState] = {}
         self._held: Sequence[Order] = ()
         self._differs: dict[str, float] = {}
-        self._doomed: dict[str, JobState] = {}
+        self._late: dict[str, float] = {}
         self._told: list[str] = []
         self._cancels = Cancels(transport, self._told.append)
+        self._hopeless = Hopeless(self._cancels)
+        self._silence = Silence(self.name, self._told.append)
         self._until, self._wait_s = float("-inf"), HELD_BACK_S[0]
         self._accounting: bool | None = None
 
@@ -181,6 +183,7 @@ class SrtExecutor:
 
     def _look(self, orders: Sequence[Order]) -> None:
         rows = look(self._transport, orders, accounting=self._has_accounting())
+        self._silence.heard(rows)
         if rows is None:
             self._pace.asked(changed=False)
             return
@@ -209,14 +212,7 @@ class SrtExecutor:
 
     def _settled(self, order: Order, state: JobState) -> JobState:
         """End what can never start; make sure that what is given up does not go on unseen."""
-        if state.phase == "queued" and state.code:
-            if order.name in self._doomed:  # the second time: a first reason may be stale
-                self._cancels.want(order)
-            self._doomed[order.name] = state
-            return replace(state, code="")
-        doom = self._doomed.get(order.name)
-        if doom and state.code == "cancelled-outside":
-            return replace(state, code=doom.code, sentence=doom.sentence)
+        state = self._hopeless.settled(order, state)
         if state.phase == "ended" and state.void:
             self._cancels.want(order)
             return state if self._given_up(order) else replace(state, phase="suspect", void=False)
@@ -235,7 +231,16 @@ class SrtExecutor:
             points = len(expressible(order.job.points))
             left = Left(points=points, measured=len(measured), client=client, line=line)
         code, sentence, remark = final(state, left)
+        if code == "srt-no-export" and self._may_come(order):
+            return replace(state, phase="suspect", sentence=sentence)
+        if code == "job-lost":  # Slurm may have forgotten a job that goes on
+            self._cancels.want(order)
         return replace(state, code=code, sentence=sentence, remark=remark)
+
+    def _may_come(self, order: Order) -> bool:
+        """Return whether exports of a job that succeeded may still show on a shared disk."""
+        since_s = self._late.setdefault(order.name, self._clock())
+        return self._clock() - since_s < self._patience_s
 
     def _fetched(self, order: Order) -> bool:
         try:

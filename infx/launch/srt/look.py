@@ -3,10 +3,12 @@
 python3 LOOK page FILE URL                    a page as it is
 python3 LOOK scrape FILE URL PATH NOTE...     the metrics of URL PATH, and notes (prometheus.note)
 python3 LOOK started FILE URL NAME...         what the process on URL's port was started with
+python3 LOOK trace PATH CONTENT               fails unless the trace has this content (read_trace)
 
 What cannot be read leaves no file, and is said on stderr.
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -16,7 +18,10 @@ PORTS = ("--port", "--server-port")
 
 
 def main(what: str, target: str, url: str, *more: str) -> None:
-    """Write ``target``. Raises OSError, ValueError."""
+    """Write ``target``, or compare it. Raises OSError, ValueError."""
+    if what == "trace":
+        check(target, url)
+        return
     if what == "started":
         text = started(url.rpartition(":")[2], more)
     elif what == "scrape":
@@ -52,6 +57,20 @@ def started(port: str, names: "tuple[str, ...]") -> str:
     raise OSError(f"no process was started with port {port}")
 
 
+def check(trace: str, planned: str) -> None:
+    """Raise OSError, or ValueError where the trace is another one than planned."""
+    files = [trace]
+    if os.path.isdir(trace):  # noqa: PTH112
+        files = [f"{trace}/{n}" for n in sorted(os.listdir(trace)) if n.endswith(".json")]  # noqa: PTH208
+    digests = []
+    for name in files:
+        with open(name, "rb") as file:  # noqa: PTH123
+            digests.append(hashlib.sha256(file.read()).hexdigest())
+    found = hashlib.sha256("\n".join(digests).encode()).hexdigest()
+    if found != planned:
+        raise ValueError(f"the trace has content {found[:8]}, planned {planned[:8]}")
+
+
 def words(pid: str, name: str) -> "list[str]":
     """Return the words of a file of /proc. Raises OSError."""
     with open(f"/proc/{pid}/{name}", errors="replace") as file:  # noqa: PTH123
@@ -63,3 +82,4 @@ if __name__ == "__main__":
         main(*sys.argv[1:])
     except (OSError, ValueError) as error:
         print(f"{' '.join(sys.argv[1:4])}: {error}", file=sys.stderr)
+        sys.exit(sys.argv[1] == "trace")

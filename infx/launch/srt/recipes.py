@@ -38,7 +38,7 @@ def _delegated(job: Job, own: Delegated, cluster: Cluster, name: str) -> Given:
     a YAML scalar, which JSON's strings are."""
     framework, points = get(job.arm.framework), expressible(job.points)
     launch = framework.launch(job.arm, "0.0.0.0", 8000, Path("/logs"))
-    command = client_script(job.arm, points, framework.pages, launch) if points else ""
+    command = client_script(job.arm, points, framework, launch) if points else ""
     concs = sorted({point.conc for point in points})
     sets = {"name": name, "model.container": _container(job, cluster)}
     sets |= {"benchmark.type": "custom", "benchmark.concurrencies": json.dumps(concs)}

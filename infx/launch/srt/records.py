@@ -137,7 +137,7 @@ def _record(
     server = dict(framework.resolved(answers)) if answers else {}
     status = Status("measured")
     try:
-        check_acceptance(point, framework.acceptance(answers))
+        check_acceptance(point, framework.acceptance(answers), framework.laws)
     except EngineError as error:
         status = Status("failed", error.code, str(error))
     return PointRecord(

@@ -50,7 +50,7 @@ def state_of(sight: Sight, patience_s: float) -> JobState:
     """Return where the attempt is. ``ended`` is only proposed: see `final`; a void end too, until
     the caller makes sure that the job cannot start any more."""
     row = sight.row
-    if row is None or is_gone(row):
+    if row is None or row.state == DROPPED or (row.state == UNTOLD and sight.outputs):
         return _forgotten(sight, patience_s)
     standing = phase(row.state)
     if standing == "queued":

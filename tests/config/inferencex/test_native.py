@@ -20,7 +20,7 @@ from infx.config.inferencex.shelf import Shelf, family
 from infx.config.load import load_matrix
 from infx.config.project import Project, packaged
 from infx.domain.axes import Axes
-from infx.domain.errors import UsageError
+from infx.domain.errors import ConfigError, UsageError
 from infx.domain.plan import Plan
 from infx.plan import make_plan
 from tests.config.inferencex.sample import AGENTIC, FIXED, MULTI, WHOLE, edited, masters
@@ -204,6 +204,15 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
     imported(tmp_path / "made", read)
     with pytest.raises(UsageError, match=r"master\.yaml exists"):
         imported(tmp_path / "made", read)
+
+
+@pytest.mark.parametrize("text", ["a: foo\n", "- x\n", "a: {executor: local\n", "a: [1]\n", "\n"])
+def test_nothing_is_added_to_faulty_clusters(tmp_path: Path, text: str) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/clusters.yaml").write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        imported(tmp_path, masters(tmp_path, FIXED))
+    assert {f.where and f.where.file for f in raised.value.findings} == {"configs/clusters.yaml"}
 
 
 def test_a_made_recipe_has_a_name_that_a_file_may_have(tmp_path: Path) -> None:

@@ -60,6 +60,24 @@ def test_anchors_and_merge_keys_are_followed(tmp_path: Path) -> None:
     assert notes.findings == []
 
 
+MERGES = [
+    "{<<: *x, q: 3, b: 4}",
+    "{q: 3, z: 1, <<: *x}",
+    "{<<: [*x, *y], r: 5}",
+    "{<<: *x, <<: *y}",
+    "{<<: [*y, {a: 9}], <<: *x}",
+]
+
+
+@pytest.mark.parametrize("text", MERGES)
+def test_merged_keys_stand_in_the_order_of_their_loader(tmp_path: Path, text: str) -> None:
+    whole = f"x: &x {{p: 1, q: 2, a: 3}}\ny: &y {{q: 7, p: 8, c: 9, d: 1}}\nm: {text}\n"
+    tree, _ = read(tmp_path, whole)
+    assert tree
+    assert list(tree["m"].items()) == list(yaml.safe_load(whole)["m"].items())
+    assert list(tree["m"].places) == list(tree["m"])
+
+
 def test_places_are_those_of_the_file(tmp_path: Path) -> None:
     tree, _ = read(tmp_path, "a: 1\nb:\n  - {c: 2}\n  - x\n")
     assert isinstance(tree, Map)

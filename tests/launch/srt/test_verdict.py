@@ -54,6 +54,7 @@ def test_a_job_that_slurm_forgot() -> None:
     never = seen(outputs=False, differs_s=61)
     assert (never.phase, never.void) == ("ended", True)
     assert seen("UNTOLD", differs_s=61).remark
+    assert seen("UNTOLD", outputs=False, differs_s=61).phase == "unknown"  # it may have run
     assert seen("DROPPED", outputs=False, differs_s=61).void
 
 
