@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 BASE_NS = 1_795_000_000_000_000_000
-
-
-def shared(path: str) -> Path:
-    """A file of the public data set; a skip says why, and in CI it is a failure."""
-    root = os.environ.get("INFX_SHARED")
-    if not root:
-        if os.environ.get("CI") == "true":
-            pytest.fail("INFX_SHARED must name the public data in CI")
-        pytest.skip("INFX_SHARED does not name the public data")
-    return Path(root) / path
 
 
 def row(

@@ -17,10 +17,10 @@ from tests.analysis.made_exports import (
     closed_loop,
     ramped,
     row,
-    shared,
     write_phases,
     write_run,
 )
+from tests.public_data import shared
 
 
 def measured(folder: Path, gpus: int = 1) -> Measurement:

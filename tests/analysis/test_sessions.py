@@ -19,7 +19,8 @@ from infx.domain.point import Agentic, Point
 from infx.domain.record import EngineCounters, PointRecord
 from infx.domain.status import Status
 from tests.analysis.made_arms import seen
-from tests.analysis.made_exports import BASE_NS, row, shared, write_run
+from tests.analysis.made_exports import BASE_NS, row, write_run
+from tests.public_data import shared
 from tests.report.sample_runs import LLAMA, point, record
 
 PUBLIC = Agentic(trace="semianalysis_cc_traces_weka_062126", warmup_requests_per_lane=1)

@@ -13,7 +13,8 @@ from infx.domain.findings import Finding
 from infx.domain.point import FixedLengths
 from infx.domain.record import EngineCounters, PointRecord
 from infx.domain.status import Status
-from tests.analysis.made_exports import BASE_NS, closed_loop, ramped, row, shared, write_run
+from tests.analysis.made_exports import BASE_NS, closed_loop, ramped, row, write_run
+from tests.public_data import shared
 from tests.report.sample_runs import LLAMA, MINI, evaluation, point, record, score
 
 EXPORTS = "data/aiperf_exports"

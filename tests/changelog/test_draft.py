@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from infx.changelog.draft import draft_entry
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
-from tests.analysis.made_exports import shared
+from tests.public_data import shared
 from tests.report.sample_runs import (
     LLAMA,
     MINI,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import ROOT, STAND_IN, as_json, environment, here, infx
+from tests.public_data import shared
 
 SMOL = ("quickstart", "--entry", "smol*")
 ANSI = re.compile(r"\x1b\[")
@@ -326,11 +327,7 @@ def test_doctor_and_config_answer_in_both_forms():
 
 
 def test_judge_speaks_of_every_folder():
-    shared = os.environ.get("INFX_SHARED")
-    if not shared:
-        assert os.environ.get("CI") != "true", "CI must set INFX_SHARED"
-        pytest.skip("INFX_SHARED is not set")
-    exports = Path(shared) / "data" / "aiperf_exports"
+    exports = shared("data/aiperf_exports")
     folders = sorted({path.parent for path in exports.rglob("profile_export_aiperf.json")})
     done = here("judge", *folders, "--json")
     found = as_json(done)["data"]["folders"]

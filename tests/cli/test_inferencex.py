@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tests.cli.commands import INFX, as_json, here, infx
 from tests.cli.test_start import QUIET_START_S, cpu_s
 from tests.config.inferencex.sample import AGENTIC, FIXED, MULTI, RUNNERS, WHOLE
+from tests.public_data import shared
 
 OTHER = FIXED.replace("dsv4-fp8-h200-vllm:", "other:")
 
@@ -29,10 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def public() -> Path:
-    if not os.environ.get("INFX_SHARED"):
-        assert os.environ.get("CI") != "true", "CI needs INFX_SHARED"
-        pytest.skip("INFX_SHARED does not name the folder of public data")
-    return Path(os.environ["INFX_SHARED"], "data/inferencex")
+    return shared("data/inferencex")
 
 
 def concs(done: subprocess.CompletedProcess[str]) -> list[int | list[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from infx.domain.acceptance import Acceptance
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Where
 from infx.golden import acceptance
+from tests.public_data import shared
 
 ROOT = Path(__file__).resolve().parents[2]
 WHERE = Where("configs/x.yaml", 9, 3)
@@ -58,11 +58,7 @@ def test_the_shipped_curve() -> None:
 
 
 def test_public_golden_files_are_read_as_they_are() -> None:
-    shared = os.environ.get("INFX_SHARED")
-    if not shared:
-        assert os.environ.get("CI") != "true", "INFX_SHARED is not set"
-        pytest.skip("INFX_SHARED is not set: no public golden files")
-    folder = Path(shared) / "data/inferencex"
+    folder = shared("data/inferencex")
     project = Project(folder, folder)
     names = project.goldens()
     assert "dsv4_mtp" in names

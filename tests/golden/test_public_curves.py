@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-
-import pytest
 
 from infx.config.library import Golden, Library
 from infx.config.project import Project
 from infx.domain.findings import Where
+from tests.public_data import shared
 
 ROOT = Path(__file__).resolve().parents[2]
 WHERE = Where("test", 1, 1)
@@ -31,16 +29,8 @@ def ours() -> dict[str, Golden]:
     return {name: curves(project, name) for name in project.goldens()}
 
 
-def public_folder() -> Path:
-    shared = os.environ.get("INFX_SHARED")
-    if not shared:
-        assert os.environ.get("CI") != "true", "INFX_SHARED is not set"
-        pytest.skip("INFX_SHARED is not set: no public golden files")
-    return Path(shared) / "data/inferencex"
-
-
 def test_every_public_curve_is_here_value_by_value() -> None:
-    folder = public_folder()
+    folder = shared("data/inferencex")
     project = Project(folder, folder)
     names = project.goldens()
     assert len(names) == 9
@@ -50,7 +40,7 @@ def test_every_public_curve_is_here_value_by_value() -> None:
 
 
 def test_every_curve_tells_its_source_in_our_words() -> None:
-    folder = public_folder() / "golden_al"
+    folder = shared("data/inferencex") / "golden_al"
     for path in folder.glob("*.yaml"):
         text = (ROOT / "golden_al" / path.name).read_text()
         run = re.search(r"runs/(\d+)", path.read_text())

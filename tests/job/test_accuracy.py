@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from infx.job.lm_eval_run import choices_of
 from infx.workloads.gsm_mini import Question, few_shot, questions
 from tests.job.answering import CUT, answering
 from tests.job.jobs import arm, point
+from tests.public_data import shared
 
 slow = pytest.mark.slow
 
@@ -291,7 +291,7 @@ def test_a_task_of_the_user_brings_its_own_metrics(tmp_path: Path) -> None:
 
 @slow
 def test_the_real_gsm8k(tmp_path: Path) -> None:
-    folder = _shared() / "data" / "gsm8k"
+    folder = shared() / "data" / "gsm8k"
     rows = [json.loads(line) for line in (folder / "test.jsonl").read_text().splitlines()]
     answers = {row["question"]: row["answer"] for row in rows}
     asked = evaluation(task="gsm8k", source=str(folder), limit=4)
@@ -349,11 +349,3 @@ def _failure(asked: Point, url: str, folder: Path, code: str, **limits: float) -
     assert caught.value.code == code
     assert (folder / "lm-eval" / "lm-eval.log").exists()
     return str(caught.value)
-
-
-def _shared() -> Path:
-    if "INFX_SHARED" not in os.environ:
-        if os.environ.get("CI") == "true":
-            pytest.fail("INFX_SHARED is not set")
-        pytest.skip("INFX_SHARED is not set: no public data here")
-    return Path(os.environ["INFX_SHARED"])

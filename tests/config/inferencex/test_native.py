@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from infx.domain.errors import ConfigError, UsageError
 from infx.domain.plan import Plan
 from infx.plan import make_plan
 from tests.config.inferencex.sample import AGENTIC, FIXED, MULTI, WHOLE, edited, masters
+from tests.public_data import shared
 
 DEFAULTS = Axes()
 
@@ -230,10 +230,7 @@ def test_a_label_names_hardware() -> None:
 
 @pytest.mark.slow
 def test_the_public_files_ask_for_the_same(tmp_path: Path) -> None:
-    if not os.environ.get("INFX_SHARED"):
-        assert os.environ.get("CI") != "true", "CI needs INFX_SHARED"
-        pytest.skip("INFX_SHARED does not name the folder of public data")
-    public = Path(os.environ["INFX_SHARED"], "data/inferencex")
+    public = shared("data/inferencex")
     names = ("amd-master", "nvidia-master")
     paths = [public / f"{name}.yaml" for name in names]
     read = read_masters(paths, public / "runners.yaml", Project(public, public))

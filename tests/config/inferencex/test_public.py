@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from infx.config.inferencex.load import Masters, plan_rows, read_masters
 from infx.config.inferencex.recognise import is_master
 from infx.config.inferencex.select import Selection
 from infx.config.project import Project
+from tests.public_data import shared
 
 EXPECTED: list[tuple[str, dict[str, Any], Evaluations]] = [
     ("amd_full_sweep", {}, Evaluations()),
@@ -30,10 +30,7 @@ EXPECTED: list[tuple[str, dict[str, Any], Evaluations]] = [
 @pytest.fixture(scope="module")
 def public() -> Path:
     """Return the folder of the public files."""
-    if not os.environ.get("INFX_SHARED"):
-        assert os.environ.get("CI") != "true", "CI needs INFX_SHARED"
-        pytest.skip("INFX_SHARED does not name the folder of public data")
-    return Path(os.environ["INFX_SHARED"], "data/inferencex")
+    return shared("data/inferencex")
 
 
 @pytest.fixture(scope="module")
