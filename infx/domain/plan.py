@@ -35,7 +35,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What an executor runs: one arm (one engine start) and the points measured on it."""
+    """What an executor runs: one arm (one engine start) and the points measured on it.
+
+    ``repeat`` counts the times that a run measures these points, from 1. Jobs of one ``group`` run
+    one after another in the plan's order, on one allocation; "" is no group.
+    """
 
     job_id: str
     name: str
@@ -43,6 +47,8 @@ class Job:
     points: tuple[Point, ...]
     cluster: str
     time_limit_s: int = 3600
+    repeat: int = 1
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

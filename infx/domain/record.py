@@ -16,7 +16,9 @@ from infx.domain.status import Status
 
 __all__ = [
     "Attempt",
+    "Bounds",
     "Distribution",
+    "Energy",
     "EngineCounters",
     "FilterScore",
     "Measurement",
@@ -39,6 +41,19 @@ class Distribution:
     p90: float
     p95: float
     p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Between what values a percentile lies, whatever the failed requests would have measured, as
+    (least, most) in the unit of its metric; ``most`` is None where enough failed to leave it open.
+    """
+
+    p50: tuple[float, float | None]
+    p75: tuple[float, float | None]
+    p90: tuple[float, float | None]
+    p95: tuple[float, float | None]
+    p99: tuple[float, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,9 @@ class Measurement:
     Latencies in ms; interactivity in tokens/s a user: ``interactivity_tok_s.p90`` is
     1000 / p90(ITL), the slow tail, and ``e2e_interactivity_tok_s.p90`` is 1 / p90(E2EL_i / OSL_i)
     (InferenceX's North Star). Throughput in tokens/s divided by accelerators.
+    ``context`` is input and output of a request in tokens; ``steady_s`` the seconds of the window in
+    which all lanes were open (None: no lanes were asked, or never all open). ``error_bounds`` maps a
+    latency to the bounds that its failed requests leave; empty when none failed.
     ``theoretical_prefix_hit_share`` is the share of replayed sessions' input (0 … 1) that a cache
     without limits would find.
     """
@@ -109,6 +127,34 @@ class Measurement:
     input_tput_tok_s_gpu: float
     osl_mismatches: int
     theoretical_prefix_hit_share: float | None = None
+    tpot_ms: Distribution | None = None
+    context: Distribution | None = None
+    steady_s: float | None = None
+    error_bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What the accelerators of a point drew over its window, from the job's log of their power.
+
+    ``energy_j`` is the sum over ``gpus`` of each one's trapezoid; ``avg_power_w`` that over the
+    window. Figures are None and ``reasons`` says why where the log does not cover the window.
+    ``source`` is the tool that was read.
+    """
+
+    source: str
+    gpus: int
+    window_s: float
+    energy_j: float | None = None
+    avg_power_w: float | None = None
+    j_per_output_token: float | None = None
+    j_per_total_token: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """True when the figures may be used."""
+        return not self.reasons and self.energy_j is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +212,7 @@ class Attempt:
 
     ``batch`` is the name under which the scheduler was given it, ``task`` its number in that array
     (None: it was submitted alone), ``node`` the scheduler's name of the machine that ran it.
+    ``repeat`` counts the times that a run measures the job's points, from 1.
     """
 
     run_id: str
@@ -178,6 +225,7 @@ class Attempt:
     node: str = ""
     batch: str = ""
     task: int | None = None
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +245,7 @@ class PointRecord:
     measurement: Measurement | None = None
     counters: EngineCounters | None = None
     score: Score | None = None
+    energy: Energy | None = None
     provenance: Provenance = Provenance()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     phases_s: Mapping[str, float] = field(default_factory=dict)
