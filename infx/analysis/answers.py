@@ -1,23 +1,25 @@
-"""Two evaluations of the same questions: question by question, and word by word."""
+"""Two evaluations: question by question and word by word, or by their scores alone."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
+from infx.analysis.chance import POWER, SEEN, SURE
 from infx.analysis.paired import PairedVerdict, pair
 from infx.analysis.pairing import Pair, Seen
-from infx.domain.errors import MeasurementError
+from infx.analysis.samples import SAMPLES, Samples, questions_differ, read_samples
+from infx.analysis.unpaired import Counted, UnpairedVerdict, apart
+from infx.domain.errors import ConfigError
 
-__all__ = ["ScoreChange", "compare_scores"]
-
-SAMPLES = "samples.jsonl"
-"""lm-eval's rows, one a question and filter, in an evaluation's folder."""
-
-Answers = Mapping[str, Mapping[str, bool]]
-"""By filter, then by question: was it answered rightly?"""
+__all__ = [
+    "ComparedAnswers",
+    "ScoreChange",
+    "ScoresApart",
+    "compare_answers",
+    "compare_scores",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,48 @@ class ScoreChange:
     identical: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresApart:
+    """How one filter's score changed, as far as scores alone tell ("" where none is named)."""
+
+    filter: str
+    verdict: UnpairedVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedAnswers:
+    """A comparison of two evaluations. ``a`` and ``b`` say what each side is, ``why`` for what
+    reason they are not paired; ``changes`` holds one a filter. A verdict calls a change one below
+    ``sure``, perhaps one below ``seen``; ``power`` is that of its detectable change."""
+
+    a: str
+    b: str
+    basis: Literal["paired", "unpaired"]
+    why: str
+    changes: tuple[ScoreChange, ...] | tuple[ScoresApart, ...]
+    sure: float = SURE
+    seen: float = SEEN
+    power: float = POWER
+
+
+def compare_answers(a: Samples | Counted, b: Samples | Counted) -> ComparedAnswers:
+    """Return what changed from A to B: paired where both sides know their questions.
+
+    Raises ConfigError (``questions-differ``, ``filter-missing``) where these are not the same.
+    """
+    if isinstance(a, Samples) and isinstance(b, Samples):
+        return ComparedAnswers(a=a.file, b=b.file, basis="paired", why="", changes=_paired(a, b))
+    counts = [side for side in (a, b) if isinstance(side, Counted)]
+    sides = "both sides are" if len(counts) == 2 else f"{'A' if a is counts[0] else 'B'} is"
+    return ComparedAnswers(
+        a=_told(a),
+        b=_told(b),
+        basis="unpaired",
+        why=f"{sides} a score without its answers",
+        changes=_apart(a, b),
+    )
+
+
 def compare_scores(couple: Pair) -> tuple[ScoreChange, ...] | str:
     """Return the change of each filter that scores right or wrong, or why there is none to tell."""
     before, after = (side.record.score if side.record else None for side in (couple.a, couple.b))
@@ -38,52 +82,43 @@ def compare_scores(couple: Pair) -> tuple[ScoreChange, ...] | str:
     if before.questions_hash != after.questions_hash:
         return "the questions differ"
     try:
-        rows = [_rows(side) for side in (couple.a, couple.b)]
-        return _changes(rows[0], rows[1])
-    except (MeasurementError, ValueError) as error:
+        return _paired(_read(couple.a), _read(couple.b))
+    except ConfigError as error:
         return str(error)
 
 
-def _changes(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> tuple[ScoreChange, ...] | str:
-    first, second = _answers(before), _answers(after)
-    identical = _identical(_texts(before), _texts(after))
-    changes = tuple(
-        ScoreChange(filter=name, verdict=pair(first[name], second[name]), identical=identical)
-        for name in first
-        if name in second
+def _paired(a: Samples, b: Samples) -> tuple[ScoreChange, ...]:
+    if difference := questions_differ(a, b):
+        raise ConfigError([difference])
+    same = sum(text == b.texts[question] for question, text in a.texts.items()) / len(a.texts)
+    return tuple(
+        ScoreChange(filter=name, verdict=pair(right, b.filters[name]), identical=same)
+        for name, right in a.filters.items()
     )
-    return changes or "no filter of the task scores right or wrong"
 
 
-def _rows(side: Seen) -> list[Mapping[str, Any]]:
+def _apart(a: Samples | Counted, b: Samples | Counted) -> tuple[ScoresApart, ...]:
+    before, after = _scores(a), _scores(b)
+    names = before if "" in after else after
+    return tuple(
+        ScoresApart(
+            filter=name, verdict=apart(before.get(name) or before[""], after.get(name) or after[""])
+        )
+        for name in names
+    )
+
+
+def _scores(side: Samples | Counted) -> Mapping[str, Counted]:
+    """Return the score of each filter; a bare score has none to name."""
+    if isinstance(side, Counted):
+        return {"": side}
+    return {name: side.score(name) for name in side.filters}
+
+
+def _told(side: Samples | Counted) -> str:
+    return str(side) if isinstance(side, Counted) else f"{side.file} ({len(side.lines)} questions)"
+
+
+def _read(side: Seen) -> Samples:
     assert side.record
-    path = side.folder / side.record.artifacts.get("lm-eval", "") / SAMPLES
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        message = f"{side.point.label}: {path} cannot be read: {error}"
-        raise MeasurementError("unreadable-export", message) from error
-
-
-def _answers(rows: Sequence[Mapping[str, Any]]) -> Answers:
-    """Return what is 0 or 1 in each row; a filter of a task with several metrics is called
-    ``metric,filter``, as in a score."""
-    single = len({metric for row in rows for metric in row["metrics"]}) == 1
-    found: dict[str, dict[str, bool]] = {}
-    for row in rows:
-        for metric in row["metrics"]:
-            name = row["filter"] if single else f"{metric},{row['filter']}"
-            if row[metric] in (0, 1):
-                found.setdefault(name, {})[str(row["doc_id"])] = bool(row[metric])
-    return found
-
-
-def _texts(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    return {str(row["doc_id"]): row["resps"] for row in rows}
-
-
-def _identical(before: Mapping[str, object], after: Mapping[str, object]) -> float:
-    same = sum(text == after.get(question) for question, text in before.items())
-    return same / len(before) if before else 0.0
+    return read_samples(side.folder / side.record.artifacts.get("lm-eval", "") / SAMPLES)

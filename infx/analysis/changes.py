@@ -3,96 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from statistics import fmean
 from typing import Literal
 
-from infx.analysis.intervals import percentile_of, rate_of, repeat_interval, request_interval
-from infx.analysis.pairing import Pair
+from infx.analysis.intervals import percentile_of, rate_of, request_interval
+from infx.analysis.metrics import COMPARED, Drawn, Metric, Priced
+from infx.analysis.pairing import Seen
+from infx.analysis.repeats import Shift, mean_of, shift_apart, shift_intervals, shift_paired
 from infx.analysis.requests import Requests, aligned, read_requests
 from infx.domain.errors import InfxError
-from infx.domain.record import Measurement
+from infx.domain.record import Energy, Measurement
 
-__all__ = ["METRICS", "Basis", "Change", "Comparison", "Metric", "Observed", "compare", "observe"]
+__all__ = [
+    "Basis",
+    "Change",
+    "Comparison",
+    "Observed",
+    "Sides",
+    "compare",
+    "compare_figures",
+    "observe",
+    "observe_requests",
+]
 
 Verdict = Literal["better", "worse", "no-difference-seen", "not-enough-data"]
-Basis = Literal["requests-paired", "requests", "repeats"]
+Basis = Literal["requests-paired", "requests", "repeats-paired", "repeats"]
+Interval = tuple[float, float]
 
-FEW_REQUESTS = 10
-"""Below this an interval of a mean or a median held its value less often than it says: 92 % at 6,
-95 to 97 % from 10 on (simulated, log-normal latencies, 500 runs each)."""
-
-FEW_IN_TAIL = 20
-"""Below this fewer than two requests lie beyond a p90, and one slow request decides it."""
-
-_ZERO = "a figure of 0 has no ratio"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A figure that is compared. ``of`` reads it from a measurement; ``columns`` and ``figure``
-    give the same from requests, the inverse of it where ``inverted``."""
-
-    key: str
-    title: str
-    better: Literal["more", "less"]
-    of: Callable[[Measurement], float]
-    columns: tuple[str, ...]
-    q: int = 0
-    inverted: bool = False
-
-
-def _percentile(key: str, title: str, column: str, q: int, *, inverted: bool = False) -> Metric:
-    return Metric(
-        key=f"{key}_p{q}",
-        title=title,
-        better="more" if inverted else "less",
-        of=attrgetter(f"{key}.p{q}"),
-        columns=(column,),
-        q=q,
-        inverted=inverted,
-    )
-
-
-_INTERACTIVITY = ("interactivity_tok_s", "interactivity {} tok/s", "itl_ms")
-_LATENCIES = (
-    ("ttft_ms", "TTFT {} ms", "ttft_ms"),
-    ("itl_ms", "ITL {} ms", "itl_ms"),
-    ("e2el_ms", "E2EL {} ms", "e2el_ms"),
-)
-
-METRICS: tuple[Metric, ...] = (
-    Metric(
-        key="output_tput_tok_s_gpu",
-        title="output tok/s/GPU",
-        better="more",
-        of=attrgetter("output_tput_tok_s_gpu"),
-        columns=("osl", "e2el_ms"),
-    ),
-    _percentile(
-        "e2e_interactivity_tok_s", "E2E interactivity p90 tok/s", "token_s", 90, inverted=True
-    ),
-    *(
-        _percentile(key, title.format(f"p{q}"), column, q, inverted=True)
-        for key, title, column in (_INTERACTIVITY,)
-        for q in (50, 90)
-    ),
-    *(
-        _percentile(key, title.format(f"p{q}"), column, q)
-        for key, title, column in _LATENCIES
-        for q in (50, 90)
-    ),
-)
+_ZERO = "no ratio to 0"
+_ONE = "one figure a side"
+_RUNS = "needs repeats"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What one side of a pair left: its figures and its requests."""
+    """What one run of a point left: its figures, and its requests where there is but this run."""
 
     measurement: Measurement
-    requests: Requests
+    energy: Energy | None = None
+    requests: Requests | None = None
+
+    def figure(self, metric: Metric) -> float | None:
+        """Return a figure; None where the run does not tell it."""
+        return metric.of(Priced(measurement=self.measurement, energy=self.energy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The runs of a point before and after; where they are ``paired``, they are as many, and each
+    was measured beside the one of the same place."""
+
+    before: tuple[Observed, ...]
+    after: tuple[Observed, ...]
+    paired: bool = False
+
+    @property
+    def repeated(self) -> bool:
+        """True when a side has more than one run."""
+        return len(self.before) + len(self.after) > 2
+
+    def figures(self, metric: Metric) -> tuple[list[float], list[float]] | None:
+        """Return a figure of each run on both sides; None where one does not tell it."""
+        told = [[one.figure(metric) for one in side] for side in (self.before, self.after)]
+        known = [[value for value in side if value is not None] for side in told]
+        return (known[0], known[1]) if known == told else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,93 +87,155 @@ class Change:
     verdict: Verdict
     why: str = ""
 
+    @property
+    def percent(self) -> float:
+        """The change as a share of ``a``, in percent; NaN where it has none."""
+        return (self.ratio - 1) * 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The changes of one pair of points, over ``repeats`` of it.
+    """The changes of one pair of points, over ``repeats`` and ``requests`` of each side.
 
-    ``basis`` is what the intervals stand on: ``repeats`` when there are two or more; else the
-    ``requests`` of one run, of each side; ``unpaired`` says why those could not be paired.
+    ``basis`` is what the intervals stand on: ``repeats`` when a side has two or more, paired where
+    they were measured in turn, with the noise of ``noise_points`` points; else the ``requests`` of
+    one run, of each side; ``unpaired`` says why those could not be paired.
     """
 
     basis: Basis
-    repeats: int
+    repeats: tuple[int, int]
     requests: tuple[int, int]
     changes: tuple[Change, ...]
     unpaired: str = ""
+    noise_points: int = 0
 
 
-def observe(pair: Pair) -> tuple[Observed, Observed] | str:
-    """Return both sides as measured, or why one cannot be read."""
-    sides = []
-    for side in (pair.a, pair.b):
-        record = side.record
-        if record is None or record.measurement is None:
-            return f"{side.point.label} has no figures"
-        try:
-            requests = read_requests(side.folder / record.artifacts.get("aiperf", ""))
-        except InfxError as error:
-            return f"{side.point.label}: {error.message}"
-        sides.append(Observed(measurement=record.measurement, requests=requests))
-    return sides[0], sides[1]
+def observe(side: Seen) -> Observed | str:
+    """Return a run of a point as measured, or why it cannot be read."""
+    record = side.record
+    if record is None or record.measurement is None:
+        return f"{side.point.label} has no figures"
+    return Observed(measurement=record.measurement, energy=record.energy)
 
 
-def compare(repeats: Sequence[tuple[Observed, Observed]]) -> Comparison:
-    """Return how the figures changed from the first of each couple to the second.
+def observe_requests(side: Seen) -> Observed | str:
+    """Return the same with its requests."""
+    found = observe(side)
+    if isinstance(found, str) or side.record is None:
+        return found
+    try:
+        requests = read_requests(side.folder / side.record.artifacts.get("aiperf", ""))
+    except InfxError as error:
+        return f"{side.point.label}: {error.message}"
+    return Observed(measurement=found.measurement, energy=found.energy, requests=requests)
 
-    With two or more repeats the interval is that of their ratios (Student's t); with one it is
-    drawn from its requests, and covers no change from run to run.
+
+def compare(points: Sequence[Sides]) -> list[Comparison]:
+    """Return how the figures of the points of one line changed.
+
+    With two or more repeats the interval is that of their ratios (`repeats.shift_intervals`); with
+    one run a side it is drawn from its requests, and covers no change from run to run. A figure
+    that a run does not tell is left out.
     """
-    if len(repeats) > 1:
-        changes = tuple(_over_repeats(metric, repeats) for metric in METRICS)
-        return Comparison(
-            basis="repeats", repeats=len(repeats), requests=_counts(repeats), changes=changes
+    kinds = {
+        paired: [p for p in points if p.repeated and p.paired is paired] for paired in (True, False)
+    }
+    over = {paired: iter(_over_repeats(some)) for paired, some in kinds.items()}
+    return [next(over[p.paired]) if p.repeated else _over_requests(p) for p in points]
+
+
+def compare_figures(metric: Metric, a: float, b: float) -> Change:
+    """Return how a published figure changed: two numbers have a ratio and no interval."""
+    return _change(metric, a, b, None, _ONE)
+
+
+def _over_repeats(points: Sequence[Sides]) -> list[Comparison]:
+    """Compare points that are all paired, or all not."""
+    columns = [_column(metric, points) for metric in COMPARED]
+    return [
+        Comparison(
+            basis="repeats-paired" if point.paired else "repeats",
+            repeats=(len(point.before), len(point.after)),
+            requests=_counts(point),
+            changes=tuple(change for change in changes if change),
+            noise_points=len(points),
         )
-    ((a, b),) = repeats
-    requests, unpaired = aligned(a.requests, b.requests)
-    after = Observed(measurement=b.measurement, requests=requests)
-    changes = tuple(_over_requests(m, a, after, paired=not unpaired) for m in METRICS)
-    basis: Basis = "requests" if unpaired else "requests-paired"
-    return Comparison(
-        basis=basis, repeats=1, requests=_counts(repeats), changes=changes, unpaired=unpaired
-    )
+        for point, *changes in zip(points, *columns, strict=True)
+    ]
 
 
-def _over_repeats(metric: Metric, repeats: Sequence[tuple[Observed, Observed]]) -> Change:
-    before, after = ([metric.of(couple[n].measurement) for couple in repeats] for n in (0, 1))
-    if min(*before, *after) <= 0:
-        return _change(metric, fmean(before), fmean(after), None, _ZERO)
-    interval = repeat_interval([b / a for a, b in zip(before, after, strict=True)])
-    return _change(metric, _geometric(before), _geometric(after), interval)
+def _column(metric: Metric, points: Sequence[Sides]) -> list[Change | None]:
+    """Return the change of one metric in each point."""
+    figures = [point.figures(metric) for point in points]
+    shifts = [
+        _shift(told, paired=point.paired) if told else None
+        for told, point in zip(figures, points, strict=True)
+    ]
+    known = [shift for shift in shifts if shift]
+    intervals = iter(shift_intervals(known) if known else ())
+    return [
+        _repeated(metric, told, next(intervals) if shift else None) if told else None
+        for told, shift in zip(figures, shifts, strict=True)
+    ]
 
 
-def _over_requests(metric: Metric, a: Observed, b: Observed, *, paired: bool) -> Change:
-    before, after = metric.of(a.measurement), metric.of(b.measurement)
-    least, have = _needed(metric), min(len(a.requests), len(b.requests))
-    if have < least:
-        return _change(metric, before, after, None, f"{have} requests, {least} needed")
-    interval = _drawn(metric, a.requests, b.requests, paired=paired)
+def _shift(figures: tuple[list[float], list[float]], *, paired: bool) -> Shift | None:
+    return shift_paired(*figures) if paired else shift_apart(*figures)
+
+
+def _repeated(
+    metric: Metric, figures: tuple[list[float], list[float]], interval: Interval | None
+) -> Change:
+    before, after = map(mean_of, figures)
     return _change(metric, before, after, interval, "" if interval else _ZERO)
 
 
-def _drawn(metric: Metric, a: Requests, b: Requests, *, paired: bool) -> tuple[float, float] | None:
+def _over_requests(point: Sides) -> Comparison:
+    (a,), (b,) = point.before, point.after
+    assert a.requests is not None
+    assert b.requests is not None
+    requests, unpaired = aligned(a.requests, b.requests)
+    changes = [
+        _one_run(metric, told[0][0], told[1][0], (a.requests, requests), paired=not unpaired)
+        for metric in COMPARED
+        if (told := point.figures(metric))
+    ]
+    return Comparison(
+        basis="requests" if unpaired else "requests-paired",
+        repeats=(1, 1),
+        requests=_counts(point),
+        changes=tuple(changes),
+        unpaired=unpaired,
+    )
+
+
+def _one_run(
+    metric: Metric, a: float, b: float, sides: tuple[Requests, Requests], *, paired: bool
+) -> Change:
+    if metric.drawn is None:
+        return _change(metric, a, b, None, _RUNS)
+    if min(map(len, sides)) < metric.drawn.needed:
+        return _change(metric, a, b, None, f"needs {metric.drawn.needed} requests")
+    interval = _interval(metric.drawn, *sides, paired=paired)
+    return _change(metric, a, b, interval, "" if interval else _ZERO)
+
+
+def _interval(drawn: Drawn, a: Requests, b: Requests, *, paired: bool) -> Interval | None:
     """Draw the interval. Throughput is requests in flight times tokens over time in flight
     (Little's law), of which the first is held as it was: a closed loop keeps it."""
-    before, after = ([side.columns[name] for name in metric.columns] for side in (a, b))
-    figure = percentile_of(metric.q) if metric.q else rate_of
+    before, after = ([side.columns[name] for name in drawn.columns] for side in (a, b))
+    figure = percentile_of(drawn.q) if drawn.q else rate_of
     interval = request_interval(before, after, figure, paired=paired)
-    if not interval or not metric.inverted:
+    if not interval or not drawn.inverted:
         return interval
     return 1 / interval[1], 1 / interval[0]
 
 
-def _change(
-    metric: Metric, a: float, b: float, interval: tuple[float, float] | None, why: str = ""
-) -> Change:
+def _change(metric: Metric, a: float, b: float, interval: Interval | None, why: str) -> Change:
     low, high = interval or (None, None)
     return Change(
         metric=metric.key,
-        title=metric.title,
+        title=metric.label,
         a=a,
         b=b,
         ratio=b / a if a else math.nan,
@@ -209,7 +246,7 @@ def _change(
     )
 
 
-def _verdict(metric: Metric, interval: tuple[float, float] | None) -> Verdict:
+def _verdict(metric: Metric, interval: Interval | None) -> Verdict:
     if interval is None:
         return "not-enough-data"
     low, high = interval
@@ -218,13 +255,8 @@ def _verdict(metric: Metric, interval: tuple[float, float] | None) -> Verdict:
     return "better" if (low > 1) == (metric.better == "more") else "worse"
 
 
-def _needed(metric: Metric) -> int:
-    return FEW_IN_TAIL if metric.q > 50 else FEW_REQUESTS
-
-
-def _counts(repeats: Sequence[tuple[Observed, Observed]]) -> tuple[int, int]:
-    return sum(len(a.requests) for a, _ in repeats), sum(len(b.requests) for _, b in repeats)
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return math.exp(fmean(map(math.log, values)))
+def _counts(point: Sides) -> tuple[int, int]:
+    before, after = (
+        sum(one.measurement.requests.ok for one in side) for side in (point.before, point.after)
+    )
+    return before, after

@@ -31,6 +31,7 @@ class Limits:
     repeats, and above half it is not the prompt any more that TTFT measures. ``empty_share``: one
     answer in twenty without text is a server's fault, not a model's. ``cut_share``: when most
     answers hit the token limit, the score is that of the limit. ``clock_s``: between two clocks.
+    ``clock_step_s``: a clock that is set by less moves a window of ten seconds by under 1 %.
     ``overflow_share``: the limit of aiperf's own scenario.
     """
 
@@ -46,6 +47,7 @@ class Limits:
     empty_share: float = 0.05
     cut_share: float = 0.5
     clock_s: float = 2.0
+    clock_step_s: float = 0.1
     overflow_share: float = 0.01
 
 

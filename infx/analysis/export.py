@@ -1,13 +1,13 @@
 """What one artifact folder of aiperf 0.13.0 says, read once and typed.
 
 An aiperf run leaves three witnesses that must agree: the summary (`profile_export_aiperf.json`),
-one line a request (`profile_export.jsonl`), and the log, which alone tells how many requests were
-cut in flight at the end of a timed run. aiperf's exit code proves nothing: nothing here uses it.
+one line a request (`profile_export.jsonl`, see `records`), and the log, which alone tells how many
+requests were cut in flight at the end of a timed run. aiperf's exit code proves nothing: nothing
+here uses it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +15,13 @@ from typing import Any
 
 import msgspec
 
+from infx.analysis.records import Records, read_records, unreadable
 from infx.domain.artifacts import LOG, RECORDS, SUMMARY
 from infx.domain.errors import UsageError
 from infx.domain.findings import Finding, Where
 
 __all__ = [
     "Export",
-    "Failure",
-    "Metadata",
-    "Metrics",
-    "Row",
     "Summary",
     "artifact_folders",
     "read_export",
@@ -38,65 +35,10 @@ _PHASE_END = re.compile(
 )
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """When a request ran (ns since the epoch), in which phase, the name of its prompt, and of the
-    replayed session that it belongs to."""
-
-    request_start_ns: int
-    request_end_ns: int
-    benchmark_phase: str = "profiling"
-    x_request_id: str = ""
-    conversation_id: str = ""
-    root_correlation_id: str = ""
-
-
-class Value(msgspec.Struct, frozen=True):
-    """A number as aiperf writes it; ``null`` is how its encoder spells NaN and infinity."""
-
-    value: float | None = None
-
-
 class Total(msgspec.Struct, frozen=True):
     """A metric of the whole run, which the summary holds as an average."""
 
     avg: float | None = None
-
-
-class Metrics(msgspec.Struct, frozen=True):
-    """The metrics of one request that a verdict needs (latencies in ms); the rest is skipped."""
-
-    request_latency: Value | None = None
-    time_to_first_token: Value | None = None
-    input_sequence_length: Value | None = None
-    output_sequence_length: Value | None = None
-    usage_prompt_tokens: Value | None = None
-    usage_completion_tokens: Value | None = None
-    osl_mismatch_diff_pct: Value | None = None
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why a request failed."""
-
-    type: str | None = None
-    code: int | str | None = None
-
-    @property
-    def category(self) -> str:
-        """Return ``ClientPayloadError``, or type and HTTP status."""
-        return " ".join(str(part) for part in (self.type, self.code) if part) or "unknown"
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One line of profile_export.jsonl: one request."""
-
-    metadata: Metadata
-    metrics: Metrics = Metrics()
-    error: Failure | None = None
-
-    @property
-    def warmup(self) -> bool:
-        """True for a request that was sent before the measured window."""
-        return self.metadata.benchmark_phase != "profiling"
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -122,14 +64,9 @@ class Export:
 
     folder: Path
     summary: Summary | None
-    rows: tuple[Row, ...]
+    records: Records
     cancelled: int | None
     findings: tuple[Finding, ...] = field(default=())
-
-    @property
-    def profiled(self) -> list[Row]:
-        """The requests of the measured window, failed ones too."""
-        return [row for row in self.rows if not row.warmup]
 
 
 def artifact_folders(folder: Path) -> list[Path]:
@@ -169,84 +106,27 @@ def read_export(folder: Path) -> Export:
         )
     findings: list[Finding] = []
     summary = _read_summary(folder / SUMMARY, findings)
-    rows = _read_rows(folder / RECORDS, findings)
+    records = read_records(folder / RECORDS, findings)
     return Export(
         folder=folder,
         summary=summary,
-        rows=rows,
+        records=records,
         cancelled=_read_cancelled(folder / LOG),
         findings=tuple(findings),
     )
 
 
 def _read_summary(path: Path, findings: list[Finding]) -> Summary | None:
+    data = b""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Summary)
+        data = path.read_bytes()
+        return msgspec.json.decode(data, type=Summary)
     except FileNotFoundError:
         sentence = f"{SUMMARY} is missing: aiperf ended without a result"
         findings.append(Finding("no-export", "error", sentence, Where(str(path))))
     except (msgspec.DecodeError, OSError) as error:
-        findings.append(_unreadable(path, 0, str(error)))
+        findings.append(unreadable(path, 0, data, str(error)))
     return None
-
-
-def _read_rows(path: Path, findings: list[Finding]) -> tuple[Row, ...]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        sentence = f"{RECORDS} cannot be read ({error.strerror}): needs --export-level records"
-        findings.append(Finding("no-export", "error", sentence, Where(str(path))))
-        return ()
-    decoder = msgspec.json.Decoder(Row)
-    try:
-        return tuple(decoder.decode_lines(data))
-    except msgspec.DecodeError:
-        return _readable_rows(path, data, decoder, findings)
-
-
-def _readable_rows(
-    path: Path, data: bytes, decoder: msgspec.json.Decoder[Row], findings: list[Finding]
-) -> tuple[Row, ...]:
-    """Read line by line, to keep what can be read and to name each line that cannot."""
-    rows = []
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(decoder.decode(line))
-        except msgspec.DecodeError as error:
-            cut = number == len(lines)
-            findings.append(_cut(path, number) if cut else _bad_line(path, number, line, error))
-    return tuple(rows)
-
-
-def _cut(path: Path, number: int) -> Finding:
-    sentence = f"line {number} of {path.name} ends in the middle of a record"
-    return Finding("truncated-export", "error", sentence, Where(str(path), number))
-
-
-def _bad_line(path: Path, number: int, line: bytes, error: Exception) -> Finding:
-    if not _has_bare_nan(line):
-        return _unreadable(path, number, str(error))
-    sentence = f"line {number} of {path.name} holds NaN or Infinity where a number is expected"
-    return Finding("not-a-number", "error", sentence, Where(str(path), number))
-
-
-def _has_bare_nan(line: bytes) -> bool:
-    """Return True when the line is JSON but for NaN and Infinity, which JSON does not know."""
-    seen: list[str] = []
-    try:
-        json.loads(line, parse_constant=seen.append)
-    except ValueError:
-        return False
-    return bool(seen)
-
-
-def _unreadable(path: Path, number: int, reason: str) -> Finding:
-    code = "truncated-export" if "truncated" in reason else "unreadable-export"
-    place = f"line {number} of {path.name}" if number else path.name
-    return Finding(code, "error", f"{place} cannot be read: {reason}", Where(str(path), number))
 
 
 def _read_cancelled(path: Path) -> int | None:

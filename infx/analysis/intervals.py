@@ -1,4 +1,4 @@
-"""95 % intervals on how much a figure changed: over the requests of one run, or over repeats.
+"""95 % intervals on how much a figure changed, over the requests of one run.
 
 A change is a ratio B/A, and everything is computed on its logarithm: swapping the arms inverts the
 ratio and its interval.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
-__all__ = ["RESAMPLES", "SEED", "percentile_of", "rate_of", "repeat_interval", "request_interval"]
+__all__ = [
+    "RESAMPLES",
+    "SEED",
+    "percentile_of",
+    "rate_of",
+    "request_interval",
+    "student",
+]
 
 SEED = 7
 RESAMPLES = 2000
@@ -78,17 +85,6 @@ def request_interval(
     return math.exp(low), math.exp(high)
 
 
-def repeat_interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the geometric mean of two or more ``ratios``, one a repeat.
-
-    Student's t on their logarithms: it covers what changes from run to run, which is few numbers
-    and no shape, so nothing is resampled.
-    """
-    logs = [math.log(ratio) for ratio in ratios]
-    reach = _student(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
-    return math.exp(fmean(logs) - reach), math.exp(fmean(logs) + reach)
-
-
 def _log_ratios(a: Columns, b: Columns, figure: Figure, *, paired: bool) -> Iterator[Values]:
     import numpy as np
 
@@ -113,10 +109,10 @@ def _blocks(requests: int) -> Iterator[int]:
 
 def _tail(n: int) -> float:
     """Return the share of resamples to leave out on each side, of ``n`` ≥ 2 requests."""
-    return NormalDist().cdf(-_student(n - 1) * math.sqrt(n / (n - 1)))
+    return NormalDist().cdf(-student(n - 1) * math.sqrt(n / (n - 1)))
 
 
-def _student(df: int) -> float:
+def student(df: int) -> float:
     """Return Student's t at 97.5 %: above the table by G. W. Hill's expansion around the normal
     (Communications of the ACM 1970, algorithm 396), right to 0.0005."""
     if df <= len(_T975):

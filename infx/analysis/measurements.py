@@ -8,34 +8,50 @@ Definitions (one window, one way to count):
 * OSL and ISL are the server's own counts of output and prompt tokens where every request has one,
   else aiperf's. A client re-tokenises text, which is not exact, and does not see special tokens or
   what the chat template adds.
-* ITL_i = (E2EL_i - TTFT_i) / (OSL_i - 1), one value a request with two tokens or more.
+* ITL_i = TPOT_i = (E2EL_i - TTFT_i) / (OSL_i - 1), one value a request with two tokens or more.
+  Two words for one figure: aiperf and InferenceX call it inter-token latency, vLLM and MLPerf time
+  per output token. vLLM's ITL is another thing, the gap between two chunks of a stream: it holds as
+  many tokens as the server sent at once (a whole verify step with speculation), so it is no time a
+  token, and is not read here.
 * A percentile of an interactivity is the inverse of that percentile of a latency, so p90 is the
   slow tail: 1000 / p90(ITL), and 1 / p90(E2EL_i / OSL_i) for the E2E-normalised one. Its mean and
   std are those of the requests' own rates, without the requests that have none: one whose tokens
   all came in one chunk has an ITL of 0.
+* The context of a request is ISL + OSL: what the server holds for it when it ends.
+* The steady window of a closed loop is the part in which all its lanes are open. It is told beside
+  the figures, which are those of the whole window.
+* A cache hit is an input token that the server's answer says it did not compute. What the engine's
+  own counters tell (`EngineCounters`) holds the warm-up too.
+* Error bounds are those of `statistics.error_bounds`: where the percentiles of a latency could be
+  if the failed requests had ended, in whatever time.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import gt
 
 from infx.analysis.asked import Asked
-from infx.analysis.export import Export, Row, Value
-from infx.analysis.statistics import QUANTILES, describe
+from infx.analysis.export import Export
+from infx.analysis.records import Records
+from infx.analysis.statistics import QUANTILES, describe, error_bounds, moments
 from infx.domain.errors import MeasurementError
-from infx.domain.record import Distribution, Measurement, RequestAccounting
+from infx.domain.record import Bounds, Distribution, Measurement, RequestAccounting
 
 __all__ = [
     "account",
+    "input_lengths",
     "measure",
     "observed_conc",
     "osl_mismatches",
     "output_lengths",
     "steady_conc",
-    "window_s",
+    "steady_window_ns",
+    "window_ns",
 ]
 
 _RE_TOKENISED_SHARE = 0.05
@@ -47,97 +63,114 @@ def measure(export: Export, asked: Asked, gpus: int) -> Measurement:
 
     Raises MeasurementError: ``no-requests`` when none succeeded, ``metric-missing`` or
     ``not-a-number`` when a successful request lacks a figure, ``no-tokens`` when nothing was
-    generated.
+    generated, ``clock-skew`` when no time passed, or a first token came after the last.
     """
-    rows = [row for row in export.profiled if row.error is None]
-    if not rows:
-        raise MeasurementError("no-requests", f"none of {len(export.profiled)} requests succeeded")
-    e2el_ms = _column(rows, "request_latency")
-    ttft_ms = _column(rows, "time_to_first_token")
-    osl = output_lengths(rows)
-    isl = _lengths(rows, "usage_prompt_tokens", "input_sequence_length")
-    if not math.fsum(osl):
-        raise MeasurementError("no-tokens", f"{len(rows)} requests succeeded without a token")
-    window = window_s(export.profiled)
+    every, ok = export.records, export.records.succeeded()
+    if not len(ok):
+        raise MeasurementError("no-requests", f"none of {len(every)} requests succeeded")
+    e2el_ms, ttft_ms = ok.numbers("request_latency"), ok.numbers("time_to_first_token")
+    osl, isl = output_lengths(ok), input_lengths(ok)
+    input_tokens, output_tokens = math.fsum(isl), math.fsum(osl)
+    if not output_tokens:
+        raise MeasurementError("no-tokens", f"{len(ok)} requests succeeded without a token")
+    window_s, steady = _seconds(window_ns(every)), steady_window_ns(every, asked.conc)
     itl_ms = _inter_token_ms(e2el_ms, ttft_ms, osl)
-    per_token_s = [e / 1000 / n for e, n in zip(e2el_ms, osl, strict=True) if n]
+    itl, cached = describe(itl_ms), _cached(ok)
     return Measurement(
-        window_s=window,
+        window_s=window_s,
         requests=account(export),
-        observed_conc=observed_conc(export.profiled),
+        observed_conc=observed_conc(every),
         isl=describe(isl),
         osl=describe(osl),
         ttft_ms=describe(ttft_ms),
-        itl_ms=describe(itl_ms),
+        itl_ms=itl,
+        tpot_ms=itl,
         e2el_ms=describe(e2el_ms),
-        interactivity_tok_s=_inverse([itl / 1000 for itl in itl_ms], "ITL"),
-        e2e_interactivity_tok_s=_inverse(per_token_s, "E2EL"),
-        qps=len(rows) / window,
-        tput_tok_s_gpu=(math.fsum(isl) + math.fsum(osl)) / window / gpus,
-        output_tput_tok_s_gpu=math.fsum(osl) / window / gpus,
-        input_tput_tok_s_gpu=math.fsum(isl) / window / gpus,
-        osl_mismatches=_own_mismatches(rows) if asked.lanes else osl_mismatches(rows, asked.osl),
+        interactivity_tok_s=_rates(itl_ms, itl, "ITL"),
+        e2e_interactivity_tok_s=_end_to_end(e2el_ms, osl),
+        qps=len(ok) / window_s,
+        tput_tok_s_gpu=(input_tokens + output_tokens) / window_s / gpus,
+        output_tput_tok_s_gpu=output_tokens / window_s / gpus,
+        input_tput_tok_s_gpu=input_tokens / window_s / gpus,
+        osl_mismatches=_own_mismatches(ok) if asked.lanes else osl_mismatches(ok, asked.osl),
         theoretical_prefix_hit_share=_theoretical_hits(export),
+        context=describe([i + o for i, o in zip(isl, osl, strict=True)]),
+        steady_s=_seconds(steady) if steady else None,
+        error_bounds=_bounds(len(every) - len(ok), ttft_ms, itl_ms, e2el_ms),
+        cached_input=describe(cached) if cached else None,
+        prefix_hit_share=math.fsum(cached) / input_tokens if cached and input_tokens else None,
     )
 
 
 def account(export: Export) -> RequestAccounting:
     """Return where every request of the folder went."""
-    profiled = export.profiled
-    failures = Counter(row.error.category for row in profiled if row.error)
-    cancelled = export.cancelled or 0
+    records, cancelled = export.records, export.cancelled or 0
+    failures = Counter(failure.category for failure in records.failures if failure)
     return RequestAccounting(
-        total=len(export.rows) + cancelled,
-        warmup=len(export.rows) - len(profiled),
-        ok=len(profiled) - failures.total(),
+        total=records.warmup + len(records) + cancelled,
+        warmup=records.warmup,
+        ok=len(records) - failures.total(),
         errors=failures.total(),
         cancelled=cancelled,
         errors_by_category=dict(sorted(failures.items())),
     )
 
 
-def window_s(rows: Sequence[Row]) -> float:
-    """Return seconds from the first request sent to the last ended.
+def window_ns(records: Records) -> tuple[int, int]:
+    """Return when the first request was sent and when the last ended.
 
     Raises MeasurementError (``clock-skew``) when no time passes.
     """
-    start = min(row.metadata.request_start_ns for row in rows)
-    end = max(row.metadata.request_end_ns for row in rows)
+    start, end = min(records.start_ns), max(records.end_ns)
     if end <= start:
-        raise MeasurementError("clock-skew", f"{len(rows)} requests end before the first starts")
-    return (end - start) / 1e9
+        raise MeasurementError("clock-skew", f"{len(records)} requests end before the first starts")
+    return start, end
 
 
-def observed_conc(rows: Sequence[Row]) -> float:
+def observed_conc(records: Records) -> float:
     """Return the mean number of requests in flight over the window, weighted by time."""
-    spans = (row.metadata.request_end_ns - row.metadata.request_start_ns for row in rows)
-    return sum(spans) / 1e9 / window_s(rows)
+    in_flight_ns = sum(records.end_ns) - sum(records.start_ns)
+    return in_flight_ns / 1e9 / _seconds(window_ns(records))
 
 
-def steady_conc(rows: Sequence[Row], lanes: int) -> float:
-    """Return the mean number of requests in flight while all lanes were open, weighted by time.
+def steady_window_ns(records: Records, lanes: int | None) -> tuple[int, int] | None:
+    """Return from when to when all ``lanes`` of a closed loop were open.
 
-    A closed loop of ``lanes`` lanes has two ends that are not its load: the ramp, in which the
-    client opens one lane after another, and the drain, in which lanes fall silent because nothing
-    is left to send. The ramp is over with the ``lanes``-th request sent and the drain starts with
-    the last one, so the mean is taken between these two. 0 when they are one moment or when fewer
-    requests than lanes were sent.
+    Its two ends are not its load: the ramp, in which the client opens one lane after another, and
+    the drain, in which lanes fall silent because nothing is left to send. The ramp is over with the
+    ``lanes``-th request sent and the drain starts with the last one. None when they are one moment,
+    when fewer requests than lanes were sent, and without lanes.
     """
-    sent = sorted(row.metadata.request_start_ns for row in rows)
-    if len(sent) < lanes or sent[-1] <= sent[lanes - 1]:
+    sent = sorted(records.start_ns)
+    if not lanes or len(sent) < lanes or sent[-1] <= sent[lanes - 1]:
+        return None
+    return sent[lanes - 1], sent[-1]
+
+
+def steady_conc(records: Records, lanes: int) -> float:
+    """Return the mean number of requests in flight in the steady window, weighted by time; 0 when
+    there is no such window."""
+    steady = steady_window_ns(records, lanes)
+    if steady is None:
         return 0.0
-    start, end = sent[lanes - 1], sent[-1]
-    spans = (_overlap(row, start, end) for row in rows)
-    return sum(spans) / (end - start)
+    # A request is in the window from max(start, first) to min(end, last); both cut to the window,
+    # their sums can be taken apart.
+    in_flight_ns = _cut_sum(records.end_ns, *steady) - _cut_sum(records.start_ns, *steady)
+    return in_flight_ns / (steady[1] - steady[0])
 
 
-def output_lengths(rows: Sequence[Row]) -> list[float]:
+def input_lengths(records: Records) -> list[float]:
+    """Return the tokens of each prompt. Errors: as `output_lengths`."""
+    return _lengths(records, "usage_prompt_tokens", "input_sequence_length")
+
+
+def output_lengths(records: Records) -> list[float]:
     """Return the tokens of each answer. Raises MeasurementError (``metric-missing``,
     ``not-a-number``) when a request has no count."""
-    return _lengths(rows, "usage_completion_tokens", "output_sequence_length")
+    return _lengths(records, "usage_completion_tokens", "output_sequence_length")
 
 
-def osl_mismatches(rows: Sequence[Row], asked_osl: int | None) -> int:
+def osl_mismatches(records: Records, asked_osl: int | None) -> int:
     """Return how many outputs are not as long as asked (0 when no length was asked).
 
     The server's own count must be the asked one. Where only the client counts, by re-tokenising
@@ -145,15 +178,14 @@ def osl_mismatches(rows: Sequence[Row], asked_osl: int | None) -> int:
     """
     if asked_osl is None:
         return 0
-    slack = min(asked_osl * _RE_TOKENISED_SHARE, _RE_TOKENISED_TOKENS)
-    exact = _all_count(rows, "usage_completion_tokens")
-    return sum(abs(n - asked_osl) > (0 if exact else slack) for n in output_lengths(rows))
+    exact = records.told_by_all("usage_completion_tokens")
+    slack = 0 if exact else min(asked_osl * _RE_TOKENISED_SHARE, _RE_TOKENISED_TOKENS)
+    return sum(abs(n - asked_osl) > slack for n in output_lengths(records))
 
 
-def _own_mismatches(rows: Sequence[Row]) -> int:
+def _own_mismatches(records: Records) -> int:
     """Return how many outputs are not as long as their trace says, as aiperf compares them."""
-    told = (row.metrics.osl_mismatch_diff_pct for row in rows)
-    return sum(bool(one and one.value) for one in told)
+    return sum(map(bool, records.metrics["osl_mismatch_diff_pct"]))
 
 
 def _theoretical_hits(export: Export) -> float | None:
@@ -161,35 +193,42 @@ def _theoretical_hits(export: Export) -> float | None:
     return told.avg / 100 if told and told.avg is not None else None
 
 
-def _overlap(row: Row, start_ns: int, end_ns: int) -> int:
-    first, last = row.metadata.request_start_ns, row.metadata.request_end_ns
-    return max(0, min(last, end_ns) - max(first, start_ns))
+def _cached(records: Records) -> list[float]:
+    """Return the input tokens of each request that were found in the cache; none where an answer
+    does not tell: some servers leave the count out where it is 0, others where they have none."""
+    name = "usage_prompt_cache_read_tokens"
+    return records.numbers(name) if records.told_by_all(name) else []
 
 
-def _lengths(rows: Sequence[Row], server: str, client: str) -> list[float]:
-    return _column(rows, server if _all_count(rows, server) else client)
+def _bounds(
+    failed: int, ttft_ms: Sequence[float], itl_ms: Sequence[float], e2el_ms: Sequence[float]
+) -> Mapping[str, Bounds]:
+    if not failed:
+        return {}
+    ttft, itl, e2el = (error_bounds(values, failed) for values in (ttft_ms, itl_ms, e2el_ms))
+    return {"ttft_ms": ttft, "itl_ms": itl, "tpot_ms": itl, "e2el_ms": e2el}
 
 
-def _all_count(rows: Sequence[Row], name: str) -> bool:
-    return all(getattr(row.metrics, name) is not None for row in rows)
+def _seconds(window: tuple[int, int]) -> float:
+    return (window[1] - window[0]) / 1e9
 
 
-def _column(rows: Sequence[Row], name: str) -> list[float]:
-    return [_number(row, name, getattr(row.metrics, name)) for row in rows]
+def _cut_sum(times_ns: Sequence[int], first: int, last: int) -> int:
+    """Return the sum of the times, those outside of first … last moved to its nearer end."""
+    ordered = sorted(times_ns)
+    low, high = bisect_left(ordered, first), bisect_left(ordered, last)
+    return low * first + sum(ordered[low:high]) + (len(ordered) - high) * last
 
 
-def _number(row: Row, name: str, value: Value | None) -> float:
-    request = f"request {row.metadata.x_request_id or '?'}"
-    if value is None:
-        raise MeasurementError("metric-missing", f"{request} succeeded without {name}")
-    if value.value is None or not math.isfinite(value.value):
-        raise MeasurementError("not-a-number", f"{request} has no finite {name}")
-    return value.value
+def _lengths(records: Records, server: str, client: str) -> list[float]:
+    return records.numbers(server if records.told_by_all(server) else client)
 
 
 def _inter_token_ms(
     e2el_ms: Sequence[float], ttft_ms: Sequence[float], osl: Sequence[float]
 ) -> list[float]:
+    if late := sum(map(gt, ttft_ms, e2el_ms)):
+        raise MeasurementError("clock-skew", f"{late} requests have a TTFT above their E2EL")
     triples = zip(e2el_ms, ttft_ms, osl, strict=True)
     itl_ms = [(e2el - ttft) / (n - 1) for e2el, ttft, n in triples if n > 1]
     if itl_ms:
@@ -197,16 +236,18 @@ def _inter_token_ms(
     raise MeasurementError("not-a-number", "every output has one token: ITL has no value")
 
 
-def _inverse(seconds_a_token: Sequence[float], what: str) -> Distribution:
+def _end_to_end(e2el_ms: Sequence[float], osl: Sequence[float]) -> Distribution:
+    per_token_ms = [e2el / n for e2el, n in zip(e2el_ms, osl, strict=True) if n]
+    return _rates(per_token_ms, describe(per_token_ms), "E2EL")
+
+
+def _rates(per_token_ms: Sequence[float], slow: Distribution, what: str) -> Distribution:
     """Return tokens/s: percentiles are inverted latencies, mean and std are of the rates above 0.
 
     ``n`` counts all requests. Only a percentile of 0 has no inverse: a request at 0 is a fast one.
     """
-    if min(seconds_a_token) < 0:
-        raise MeasurementError("not-a-number", f"a request has an {what} below 0")
-    slow = describe(seconds_a_token)
     if slow.p50 <= 0:
         raise MeasurementError("not-a-number", f"half of the requests have an {what} of 0: no rate")
-    rates = describe([1 / seconds for seconds in seconds_a_token if seconds])
-    inverted = {f"p{q}": 1 / getattr(slow, f"p{q}") for q in QUANTILES}
-    return replace(rates, n=slow.n, **inverted)
+    mean, std = moments([1000 / ms for ms in per_token_ms if ms])
+    inverted = {f"p{q}": 1000 / getattr(slow, f"p{q}") for q in QUANTILES}
+    return replace(slow, mean=mean, std=std, **inverted)

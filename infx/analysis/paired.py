@@ -12,30 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-__all__ = ["PairedVerdict", "pair"]
+from infx.analysis.chance import Z_POWER, Z_SEEN, Change, called, reason, shown, words
+from infx.analysis.statistics import standard_error
 
-Change = Literal["worse", "better", "no-difference-seen"]
-
-LEVEL = 0.01
-"""A change is called one when chance alone gives as much in fewer cases than this."""
+__all__ = ["PairedVerdict", "detectable", "pair"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedVerdict:
     """What changed from one run to the other.
 
-    ``lost`` questions were right before and are wrong after, ``won`` the other way round; ``p`` is
-    the two-sided exact probability of such a split without any change; ``detectable`` the smallest
-    share of all questions that would have been called a change, were it only lost ones.
+    ``lost`` questions were right before and are wrong after, ``won`` the other way round, and
+    ``discordance`` is the share of both; ``p`` is the two-sided exact probability of such a split
+    without any change; ``detectable`` the change of the score that would have been seen.
     """
 
     questions: int
     before: float
     after: float
+    stderrs: tuple[float, float]
     lost: int
     won: int
+    discordance: float
     p: float
     detectable: float
     change: Change
@@ -45,13 +44,8 @@ class PairedVerdict:
         """The verdict in one line."""
         return (
             f"{self.before:.3f} → {self.after:.3f} over the same {self.questions} questions:"
-            f" {self.lost} lost, {self.won} won, p {_shown(self.p)}: "
-            + {
-                "worse": "worse",
-                "better": "better",
-                "no-difference-seen": "no difference seen (a loss of "
-                f"{self.detectable:.1%} would have been)",
-            }[self.change]
+            f" {self.lost} lost, {self.won} won, p {shown(self.p)}: "
+            f"{words(self.change)} ({reason(self.change, self.p, self.detectable)})"
         )
 
 
@@ -67,29 +61,44 @@ def pair(before: Mapping[str, bool], after: Mapping[str, bool]) -> PairedVerdict
     n = len(before)
     lost = sum(before[key] and not after[key] for key in before)
     won = sum(after[key] and not before[key] for key in before)
+    scores = sum(before.values()) / n, sum(after.values()) / n
     p = _two_sided(lost, won)
     return PairedVerdict(
         questions=n,
-        before=sum(before.values()) / n,
-        after=sum(after.values()) / n,
+        before=scores[0],
+        after=scores[1],
+        stderrs=(standard_error(scores[0], n), standard_error(scores[1], n)),
         lost=lost,
         won=won,
+        discordance=(lost + won) / n,
         p=p,
-        detectable=min(_fewest_lost() / n, 1.0),
-        change="no-difference-seen" if p >= LEVEL else "worse" if lost > won else "better",
+        detectable=detectable(n, (lost + won) / n),
+        change=called(p, won - lost),
     )
+
+
+def detectable(questions: int, discordance: float) -> float:
+    """Return the change of a score (0 … 1) that is seen in 80 % of cases when a ``discordance``
+    (share) of the ``questions`` is answered differently; 1 where none would be.
+
+    The least δ with δ√n ≥ z₀.₉₇₅√ψ + z₀.₈√(ψ - δ²), after R. J. Connor, "Sample size for testing
+    differences in proportions for the paired-sample design", Biometrics 1987; ψ is the
+    discordance, and at least δ, which no change is without.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _is_seen(middle, questions, discordance) else (middle, high)
+    return high
+
+
+def _is_seen(change: float, questions: int, discordance: float) -> bool:
+    share = max(discordance, change)
+    needed = Z_SEEN * math.sqrt(share) + Z_POWER * math.sqrt(share - change * change)
+    return change * math.sqrt(questions) >= needed
 
 
 def _two_sided(lost: int, won: int) -> float:
     n, fewer = lost + won, min(lost, won)
     tail = sum(math.comb(n, k) for k in range(fewer + 1))
     return min(1.0, 2 * (tail / (1 << n)))
-
-
-def _fewest_lost() -> int:
-    """Return the questions that must be lost, none won, to be called a change."""
-    return next(n for n in range(1, 64) if _two_sided(n, 0) < LEVEL)
-
-
-def _shown(p: float) -> str:
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"

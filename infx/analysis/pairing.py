@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
 
+from infx.analysis.curves import asked_of
+from infx.analysis.servers import Difference, differences, made_of, server_of, text_of
 from infx.domain.axes import AXES, kebab
 from infx.domain.errors import UsageError
 from infx.domain.identity import content_id
+from infx.domain.plan import marked
 from infx.domain.point import SERVER_AXES, Point
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
@@ -22,13 +26,19 @@ _WITH_K = ("acceptance", "method")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A planned point of a run and what became of it; ``folder`` is the run's."""
+    """A planned point of a run and what became of it; ``folder`` is the run's.
+
+    A run may measure a point several times: ``repeat`` counts them from 1, and repeats of one
+    ``group`` were measured in turn with those of another arm ("" is no group).
+    """
 
     run_id: str
     folder: Path
     point: Point
     status: Status
     record: PointRecord | None = None
+    repeat: int = 1
+    group: str = ""
 
     @property
     def fault(self) -> str:
@@ -37,36 +47,44 @@ class Seen:
             return ""
         return f"{self.status} {self.status.sentence}".rstrip()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One thing in which two servers differ."""
-
-    name: str
-    a: str
-    b: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.a} → {self.b}"
+    @property
+    def label(self) -> str:
+        """The point's label, with ``-r2`` where it is the second time that it is measured."""
+        return marked(self.point.label, self.repeat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two points that are asked the same. ``key`` is equal for the same pair of another run."""
+    """Two points that are asked the same, each with its repeats, the oldest first.
 
-    key: str
-    a: Seen
-    b: Seen
+    Where they are ``paired`` both sides have as many, and each repeat was measured beside the one
+    of the same place: in turn on one allocation, or as the only one in the same run.
+    """
+
+    before: tuple[Seen, ...]
+    after: tuple[Seen, ...]
     differences: tuple[Difference, ...]
+    paired: bool = False
+
+    @property
+    def a(self) -> Seen:
+        """The first repeat before."""
+        return self.before[0]
+
+    @property
+    def b(self) -> Seen:
+        """The first repeat after."""
+        return self.after[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A point that is not compared, and why."""
+    """A point that is not compared, and why; ``alone``: the other run asks nothing like it."""
 
     run_id: str
     label: str
     why: str
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +96,8 @@ class Pairing:
 
 
 def pair_axis(seen: Sequence[Seen], axis: str) -> Pairing:
-    """Pair the points of one run that agree in everything but the server axis ``axis`` (snake).
+    """Pair the points that agree in everything but the server axis ``axis`` (snake), of one run or
+    of several that repeat each other.
 
     The axis's default is A where it is among the values, else the value that comes first; a third
     value gives a second pair. Raises UsageError: ``axis-constant``, naming the axes that vary, or
@@ -88,37 +107,79 @@ def pair_axis(seen: Sequence[Seen], axis: str) -> Pairing:
     values = list(dict.fromkeys(getattr(one.point.arm.axes, axis) for one in seen))
     base = AXES[axis].default if AXES[axis].default in values else values[0]
     pairs, left_out = [], []
-    for key, group in _grouped(seen, axis).items():
-        first = group.pop(base, None)
-        if first is None or not group:
+    for group in _grouped(seen, axis):
+        first = group.pop(base, ())
+        if not first or not group:
             alone = [first] if first else list(group.values())
-            left_out += [_alone(one, axis, base if first is None else None) for one in alone]
+            left_out += [_alone(side[0], axis, None if first else base) for side in alone]
             continue
-        pairs += [_pair(f"{key}{value}", first, one, axis) for value, one in group.items()]
+        for value, side in group.items():
+            told = Difference(name=kebab(axis), a=text_of(base), b=text_of(value))
+            pair, without = _beside(first, side, told)
+            pairs.append(pair)
+            left_out += without
     if not pairs:
         raise _nothing(f"no two points of {_run(seen)} differ in {kebab(axis)} alone", seen, axis)
     return Pairing(pairs=tuple(pairs), left_out=tuple(left_out))
 
 
 def pair_runs(a: Sequence[Seen], b: Sequence[Seen]) -> Pairing:
-    """Pair the points of two runs that are asked the same: model, workload and concurrency.
+    """Pair the points of two runs (or of two sets of runs that repeat each other) that are asked
+    the same: model, workload and concurrency.
 
-    Where a run has several, those whose servers differ least are paired, each once. Versions,
+    Where a side has several, those whose servers differ least are paired, each once. Versions,
     image, hardware and whatever else differs is told. Raises UsageError ``nothing-to-compare``.
     """
     before, after = _by_asked(a), _by_asked(b)
-    pairs = [pair for key in before for pair in _nearest(before[key], after.get(key, ()))]
+    pairs = [
+        pair
+        for key in before
+        for pair in _nearest(_points(before[key]), _points(after.get(key, ())))
+    ]
     if not pairs:
         text = f"no point of {_run(a)} is asked what a point of {_run(b)} is"
         raise UsageError("nothing-to-compare", text, hint=_nearest_asked(a, b))
-    taken = {id(side) for pair in pairs for side in (pair.a, pair.b)}
+    taken = {id(one) for pair in pairs for one in (*pair.before, *pair.after)}
     left_out = [
-        LeftOut(run_id=one.run_id, label=one.point.label, why=f"{_run(other)} has none to match")
+        LeftOut(
+            run_id=repeats[0].run_id,
+            label=repeats[0].point.label,
+            why=f"{_run(other)} has none to match",
+            alone=True,
+        )
         for side, other in ((a, b), (b, a))
-        for one in side
-        if id(one) not in taken
+        for repeats in _points(side)
+        if id(repeats[0]) not in taken
     ]
     return Pairing(pairs=tuple(pairs), left_out=tuple(left_out))
+
+
+def _beside(
+    first: Sequence[Seen], second: Sequence[Seen], told: Difference
+) -> tuple[Pair, list[LeftOut]]:
+    """Return two arms as a pair, repeat beside repeat where they were measured so; a repeat that
+    was not measured on the other side is then left out."""
+    places = [_places(side) for side in (first, second)]
+    shared = [place for place in places[0] if place in places[1]]
+    if not shared:
+        return Pair(before=tuple(first), after=tuple(second), differences=(told,)), []
+    before, after = (tuple(side[place] for place in shared) for side in places)
+    left_out = [
+        LeftOut(run_id=one.run_id, label=one.label, why=f"not measured on the other {told.name}")
+        for side in places
+        for place, one in side.items()
+        if place not in shared
+    ]
+    return Pair(before=before, after=after, differences=(told,), paired=True), left_out
+
+
+def _places(side: Sequence[Seen]) -> dict[tuple[str, str, int], Seen]:
+    """Return repeats by where they were measured: their run with group and number, or their run
+    where it measured them once. Nothing where one has no such place."""
+    counts = Counter(one.run_id for one in side)
+    if any(counts[one.run_id] > 1 and not one.group for one in side):
+        return {}
+    return {(one.run_id, one.group, one.repeat if one.group else 1): one for one in side}
 
 
 def _check_varies(seen: Sequence[Seen], axis: str) -> None:
@@ -137,46 +198,49 @@ def _varies(seen: Sequence[Seen], axis: str) -> bool:
     return len(pairs) > len({entry for entry, _ in pairs})
 
 
-def _grouped(seen: Sequence[Seen], axis: str) -> dict[str, dict[object, Seen]]:
-    """Return the points by all but the axis, then by its value."""
+def _grouped(seen: Sequence[Seen], axis: str) -> list[dict[object, list[Seen]]]:
+    """Return the points that agree in all but the axis, by its value, each with its repeats."""
     dropped = {kebab(axis), *(_WITH_K if axis == "k" else ())}
-    groups: dict[str, dict[object, Seen]] = {}
+    groups: dict[str, dict[object, list[Seen]]] = {}
     for one in seen:
-        rest = {name: text for name, text in _server(one.point).items() if name not in dropped}
+        rest = {name: text for name, text in server_of(one.point).items() if name not in dropped}
         key = content_id([_asked(one), one.point.entry, rest])
-        groups.setdefault(key, {})[getattr(one.point.arm.axes, axis)] = one
-    return groups
-
-
-def _pair(key: str, a: Seen, b: Seen, axis: str) -> Pair:
-    values = [_text(getattr(side.point.arm.axes, axis)) for side in (a, b)]
-    told = (Difference(name=kebab(axis), a=values[0], b=values[1]),)
-    return Pair(key=key, a=a, b=b, differences=told)
+        groups.setdefault(key, {}).setdefault(getattr(one.point.arm.axes, axis), []).append(one)
+    return list(groups.values())
 
 
 def _alone(seen: Seen, axis: str, base: object | None) -> LeftOut:
-    value = "another value" if base is None else _text(base)
+    value = "another value" if base is None else text_of(base)
     why = f"no point with {value} of {kebab(axis)} agrees with it in the rest"
     return LeftOut(run_id=seen.run_id, label=seen.point.label, why=why)
 
 
-def _nearest(a: Sequence[Seen], b: Sequence[Seen]) -> list[Pair]:
+def _points(seen: Sequence[Seen]) -> list[tuple[Seen, ...]]:
+    """Return each point with its repeats."""
+    points: dict[str, list[Seen]] = {}
+    for one in seen:
+        points.setdefault(one.point.point_id, []).append(one)
+    return [tuple(repeats) for repeats in points.values()]
+
+
+def _nearest(a: Sequence[tuple[Seen, ...]], b: Sequence[tuple[Seen, ...]]) -> list[Pair]:
     """Pair those that differ least first; of equal ones, those that stand first."""
-    apart = [(_differences(one, other), one, other) for one, other in product(a, b)]
+    sides = [[(_described(repeats[0]), repeats) for repeats in side] for side in (a, b)]
+    apart = sorted(product(*sides), key=lambda couple: _apart(couple[0][0], couple[1][0]))
     pairs: list[Pair] = []
-    for found, one, other in sorted(apart, key=lambda row: len(row[0])):
-        if all(one is not pair.a and other is not pair.b for pair in pairs):
-            pairs.append(Pair(key=one.point.point_id, a=one, b=other, differences=found))
-    return sorted(pairs, key=lambda pair: next(n for n, one in enumerate(a) if one is pair.a))
+    for (before, one), (after, other) in apart:
+        if all(one is not pair.before and other is not pair.after for pair in pairs):
+            pairs.append(Pair(before=one, after=other, differences=differences(before, after)))
+    return sorted(pairs, key=lambda pair: next(n for n, one in enumerate(a) if one is pair.before))
 
 
-def _differences(a: Seen, b: Seen) -> tuple[Difference, ...]:
-    before, after = ({**_server(one.point), **_made(one.record)} for one in (a, b))
-    return tuple(
-        Difference(name=name, a=before.get(name, "-"), b=after.get(name, "-"))
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name, "-") != after.get(name, "-")
-    )
+def _apart(before: Mapping[str, str], after: Mapping[str, str]) -> int:
+    """Return in how many things two servers differ."""
+    return len({name for name, _ in before.items() ^ after.items()})
+
+
+def _described(seen: Seen) -> dict[str, str]:
+    return server_of(seen.point) | made_of(seen.record)
 
 
 def _asked(seen: Seen) -> str:
@@ -185,12 +249,8 @@ def _asked(seen: Seen) -> str:
 
 def _asked_parts(point: Point) -> dict[str, object]:
     """Return what a point is asked, by the names of the matrix."""
-    asked = {kebab(f.name): getattr(point.workload, f.name) for f in fields(point.workload)}
-    told_by_content = ("trace",) if asked.get("content") and "trace" in asked else ()
-    for name in ("bars", "error-share", "source", "longest", *told_by_content):
-        asked.pop(name, None)
     parts = {"mode": point.mode, "model": point.arm.model.name, "conc": point.conc}
-    return {**parts, "queueing": point.queueing, **asked}
+    return {**parts, "queueing": point.queueing, **asked_of(point.workload)}
 
 
 def _nearest_asked(a: Sequence[Seen], b: Sequence[Seen]) -> str:
@@ -199,7 +259,9 @@ def _nearest_asked(a: Sequence[Seen], b: Sequence[Seen]) -> str:
     for one, other in product(a, b):
         before, after = _asked_parts(one.point), _asked_parts(other.point)
         found = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        told = [f"{name} {_text(before.get(name))} → {_text(after.get(name))}" for name in found]
+        told = [
+            f"{name} {text_of(before.get(name))} → {text_of(after.get(name))}" for name in found
+        ]
         apart.append(told)
     nearest = ", ".join(sorted(apart, key=len)[0]) if apart else "everything: one has no points"
     return f"all that is asked must be the same; the nearest two differ in {nearest}"
@@ -212,42 +274,6 @@ def _by_asked(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
     return groups
 
 
-def _server(point: Point) -> dict[str, str]:
-    """Return what a server is, one text a name."""
-    arm, model, law = point.arm, point.arm.model, point.arm.acceptance
-    parts: Mapping[str, object] = {
-        "framework": arm.framework,
-        "image": arm.image_digest or arm.image,
-        "weights": model.revision or model.weights,
-        "precision": model.precision,
-        "tokenizer": model.tokenizer,
-        "hardware": arm.hardware,
-        **{kebab(name): getattr(arm.axes, name) for name in SERVER_AXES},
-        "method": arm.method,
-        "acceptance": [law.mode, law.length, law.law, law.k, *law.curve],
-        **{f"option {name}": value for name, value in arm.options.items()},
-        **{f"env {name}": value for name, value in arm.env.items()},
-        "aiperf": point.harness.aiperf,
-        "lm-eval": point.harness.lm_eval,
-    }
-    return {name: _text(value) for name, value in parts.items()}
-
-
-def _made(record: PointRecord | None) -> dict[str, str]:
-    """Return what the record knows of its making that the plan does not."""
-    if record is None:
-        return {}
-    made = record.provenance
-    revision = f"{made.git_revision}{'+' if made.git_dirty else ''}"
-    return {"revision": revision or "-", "host": str(made.host.get("name", "-"))}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ",".join(map(_text, value)) or "none"
-    return "-" if value is None else str(value)
-
-
 def _run(seen: Sequence[Seen]) -> str:
     return seen[0].run_id if seen else "a run without points"
 
@@ -255,7 +281,11 @@ def _run(seen: Sequence[Seen]) -> str:
 def _nothing(message: str, seen: Sequence[Seen], axis: str) -> UsageError:
     """Return the error with what else differs where the axis does, in the nearest two points."""
     apart = [
-        [told.name for told in _differences(one, other) if told.name != kebab(axis)]
+        [
+            told.name
+            for told in differences(_described(one), _described(other))
+            if told.name != kebab(axis)
+        ]
         for group in _by_asked(seen).values()
         for one, other in combinations(group, 2)
         if getattr(one.point.arm.axes, axis) != getattr(other.point.arm.axes, axis)

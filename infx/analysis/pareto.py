@@ -8,63 +8,23 @@ goes. Nothing is rounded or interpolated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
-from infx.domain.record import Measurement
-
-__all__ = ["NORTH_STAR", "VIEWS", "Direction", "View", "frontier", "view_frontier"]
+__all__ = [
+    "Direction",
+    "Place",
+    "dominators",
+    "frontier",
+    "hypervolume",
+    "lowest",
+    "signs",
+]
 
 Direction = Literal["max", "min"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """One pair of axes: ``x`` reads the horizontal figure of a measurement; vertical is always
-    throughput per GPU, more is better."""
-
-    key: str
-    title: str
-    x_label: str
-    x_unit: str
-    x_direction: Direction
-    x: Callable[[Measurement], float]
-
-    def coordinates(self, measurement: Measurement) -> tuple[float, float]:
-        """Return (x, tokens/s a GPU)."""
-        return self.x(measurement), measurement.tput_tok_s_gpu
-
-
-NORTH_STAR = View(
-    key="e2e-interactivity",
-    title="E2E-normalised interactivity",
-    x_label="P90 E2E-normalised interactivity",
-    x_unit="tok/s/user",
-    x_direction="max",
-    x=lambda measurement: measurement.e2e_interactivity_tok_s.p90,
-)
-"""Throughput against 1 / p90(E2EL_i / OSL_i): the view that decides what is on a frontier."""
-
-VIEWS: tuple[View, ...] = (
-    NORTH_STAR,
-    View(
-        key="interactivity",
-        title="Interactivity",
-        x_label="P90 interactivity",
-        x_unit="tok/s/user",
-        x_direction="max",
-        x=lambda measurement: measurement.interactivity_tok_s.p90,
-    ),
-    View(
-        key="e2el",
-        title="E2E latency",
-        x_label="P90 E2E latency",
-        x_unit="s",
-        x_direction="min",
-        x=lambda measurement: measurement.e2el_ms.p90 / 1000,
-    ),
-)
+Place = tuple[float, float]
+"""A point on two axes."""
 
 
 def frontier(points: Sequence[Sequence[float]], directions: Sequence[Direction]) -> list[int]:
@@ -74,23 +34,57 @@ def frontier(points: Sequence[Sequence[float]], directions: Sequence[Direction])
     with another number of axes than ``directions``.
     """
     costs = [_costs(point, directions) for point in points]
-    order = sorted(range(len(costs)), key=lambda index: costs[index])
-    keep = _sweep(costs, order) if len(directions) == 2 else _compare(costs, order)
-    return sorted(keep)
+    return sorted(lowest(costs) if len(directions) == 2 else _compare(costs, _order(costs)))
 
 
-def view_frontier(measurements: Sequence[Measurement], view: View) -> list[int]:
-    """Return the indices on the frontier of ``view``, ascending.
+def lowest(costs: Sequence[tuple[float, ...]]) -> list[int]:
+    """Return the same for two axes on which less is better and nothing is NaN, best first axis
+    first."""
+    keep: list[int] = []
+    for index in _order(costs):
+        if not keep or costs[index][1] < costs[keep[-1]][1] or costs[index] == costs[keep[-1]]:
+            keep.append(index)
+    return keep
 
-    The North Star decides: another view shows the intersection of its own frontier with that one.
+
+def dominators(
+    points: Sequence[Sequence[float]], directions: Sequence[Direction]
+) -> list[int | None]:
+    """Return for each point the index of the first frontier point that dominates it, None for those
+    on the frontier. Errors: see `frontier`."""
+    members = frontier(points, directions)
+    kept = set(members)
+    costs = [_costs(point, directions) for point in points]
+    return [
+        None if n in kept else next(m for m in members if _dominates(costs[m], cost))
+        for n, cost in enumerate(costs)
+    ]
+
+
+def hypervolume(
+    points: Sequence[Place], directions: tuple[Direction, Direction], reference: Place
+) -> float:
+    """Return the area that the points dominate up to ``reference``, exact, in the product of the
+    axes' units. A point that is not better than the reference on both axes adds nothing.
+
+    E. Zitzler and L. Thiele, "Multiobjective Optimization Using Evolutionary Algorithms" (1998).
+    Raises ValueError for NaN.
     """
-    shown = _of(measurements, view)
-    return sorted(shown & _of(measurements, NORTH_STAR))
+    turn = signs(directions)
+    kept = sorted(_turned(points[n], turn) for n in frontier(points, directions))
+    edge_x, edge_y = _turned(reference, turn)
+    area, reached = 0.0, edge_y
+    for x, y in kept:
+        if x < edge_x and y < reached:
+            area += (edge_x - x) * (reached - y)
+            reached = y
+    return area
 
 
-def _of(measurements: Sequence[Measurement], view: View) -> set[int]:
-    coordinates = [view.coordinates(measurement) for measurement in measurements]
-    return set(frontier(coordinates, (view.x_direction, "max")))
+def signs(directions: tuple[Direction, Direction]) -> Place:
+    """Return what to multiply a place by so that less is better on both axes."""
+    x, y = (-1.0 if direction == "max" else 1.0 for direction in directions)
+    return x, y
 
 
 def _costs(point: Sequence[float], directions: Sequence[Direction]) -> tuple[float, ...]:
@@ -103,13 +97,8 @@ def _costs(point: Sequence[float], directions: Sequence[Direction]) -> tuple[flo
     return tuple(-value if direction == "max" else value for value, direction in pairs)
 
 
-def _sweep(costs: Sequence[tuple[float, ...]], order: Sequence[int]) -> list[int]:
-    """Keep, from the best first axis on, each point that improves the second, and its copies."""
-    keep: list[int] = []
-    for index in order:
-        if not keep or costs[index][1] < costs[keep[-1]][1] or costs[index] == costs[keep[-1]]:
-            keep.append(index)
-    return keep
+def _order(costs: Sequence[tuple[float, ...]]) -> list[int]:
+    return sorted(range(len(costs)), key=costs.__getitem__)
 
 
 def _compare(costs: Sequence[tuple[float, ...]], order: Sequence[int]) -> list[int]:
@@ -123,3 +112,7 @@ def _compare(costs: Sequence[tuple[float, ...]], order: Sequence[int]) -> list[i
 
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _turned(place: Place, turn: Place) -> Place:
+    return place[0] * turn[0], place[1] * turn[1]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import add
 from pathlib import Path
 
 import msgspec
 
-from infx.analysis.export import Row, read_export
-from infx.analysis.measurements import output_lengths
+from infx.analysis.export import read_export
+from infx.analysis.measurements import input_lengths, output_lengths
+from infx.analysis.records import Records
 
 __all__ = ["Requests", "aligned", "columns_of", "read_requests"]
 
@@ -35,9 +37,10 @@ class _Inputs(msgspec.Struct, frozen=True):
 class Requests:
     """Requests of the profiling phase that succeeded, in the order of the file.
 
-    ``columns`` holds ``ttft_ms``, ``itl_ms``, ``e2el_ms``, ``token_s`` (E2EL over OSL) and ``osl``;
-    NaN where an answer is too short to have a value. ``names`` are those of the prompts, ``failed``
-    counts the requests left out, ``prompts`` maps a name to the messages sent.
+    ``columns`` holds ``ttft_ms``, ``itl_ms``, ``e2el_ms``, ``token_s`` (E2EL over OSL), ``isl``,
+    ``osl`` and ``tokens``, both together; NaN where an answer is too short to have a value.
+    ``names`` are those of the prompts, ``failed`` counts the requests left out, ``prompts`` maps a
+    name to the messages sent.
     """
 
     names: tuple[str, ...]
@@ -55,26 +58,27 @@ def read_requests(folder: Path) -> Requests:
     Raises UsageError (``not-artifacts``) when it holds no export, and MeasurementError as
     `measurements.measure` does.
     """
-    return columns_of(read_export(folder).profiled, _prompts(folder / INPUTS))
+    return columns_of(read_export(folder).records, _prompts(folder / INPUTS))
 
 
-def columns_of(rows: Sequence[Row], prompts: Mapping[str, bytes] | None = None) -> Requests:
-    """Return profiled ``rows`` as columns. Raises MeasurementError when one lacks its length."""
-    kept = [row for row in rows if row.error is None]
-    osl = output_lengths(kept)
-    e2el = [_value(row, "request_latency") for row in kept]
-    ttft = [_value(row, "time_to_first_token") for row in kept]
+def columns_of(records: Records, prompts: Mapping[str, bytes] | None = None) -> Requests:
+    """Return ``records`` as figures. Raises MeasurementError when a request lacks one."""
+    kept = records.succeeded()
+    isl, osl = input_lengths(kept), output_lengths(kept)
+    e2el, ttft = kept.numbers("request_latency"), kept.numbers("time_to_first_token")
     triples = list(zip(e2el, ttft, osl, strict=True))
     return Requests(
-        names=tuple(row.metadata.conversation_id for row in kept),
+        names=tuple(kept.prompts),
         columns={
             "ttft_ms": tuple(ttft),
             "itl_ms": tuple((e - t) / (n - 1) if n > 1 else math.nan for e, t, n in triples),
             "e2el_ms": tuple(e2el),
             "token_s": tuple(e / 1000 / n if n else math.nan for e, _, n in triples),
+            "isl": tuple(isl),
             "osl": tuple(osl),
+            "tokens": tuple(map(add, isl, osl)),
         },
-        failed=len(rows) - len(kept),
+        failed=len(records) - len(kept),
         prompts=prompts or {},
     )
 
@@ -101,11 +105,6 @@ def _why_not(a: Requests, b: Requests) -> str:
     if not all(a.prompts.get(name) and a.prompts[name] == b.prompts.get(name) for name in a.names):
         return f"the prompts differ, or {INPUTS} does not tell"
     return ""
-
-
-def _value(row: Row, name: str) -> float:
-    held = getattr(row.metrics, name)
-    return math.nan if held is None or held.value is None else float(held.value)
 
 
 def _prompts(path: Path) -> dict[str, bytes]:

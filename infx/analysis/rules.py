@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import lt, sub
 
 from infx.analysis.evidence import Evidence, Findings, beyond, error, percent, warning
 from infx.analysis.measurements import account, steady_conc
+from infx.analysis.records import Records
 from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.findings import Finding
 from infx.domain.point import Agentic
@@ -17,6 +19,7 @@ __all__ = [
     "asked_unknown",
     "cancelled_in_flight",
     "clock_skew",
+    "clock_steps",
     "concurrency_off",
     "errors",
     "incomplete",
@@ -49,13 +52,13 @@ def unreadable(evidence: Evidence) -> Findings:
 
 def stale(evidence: Evidence) -> Findings:
     """The export is of an earlier run: a failing aiperf leaves an old summary in its folder."""
-    export, profiled = evidence.export, evidence.export.profiled
+    export, records = evidence.export, evidence.export.records
     counted = export.summary.completed_request_count if export.summary else None
-    if counted and counted.avg is not None and counted.avg != len(profiled):
-        text = f"{SUMMARY} counts {counted.avg:g} requests, {RECORDS} holds {len(profiled)}"
+    if counted and counted.avg is not None and counted.avg != len(records):
+        text = f"{SUMMARY} counts {counted.avg:g} requests, {RECORDS} holds {len(records)}"
         yield error("stale-export", f"{text}: they are not of one run")
     started_s = evidence.record.attempt.started_s if evidence.record else 0.0
-    first_s = min((row.metadata.request_start_ns for row in profiled), default=math.inf) / 1e9
+    first_s = min(records.start_ns, default=math.inf) / 1e9
     if first_s < started_s - evidence.limits.clock_s:
         early = f"the first request was sent {started_s - first_s:.1f} s before the attempt began"
         yield error("stale-export", early)
@@ -65,7 +68,7 @@ def interrupted(evidence: Evidence) -> Findings:
     """A signal stopped aiperf, which then exits 0 with a summary of what it had."""
     summary = evidence.export.summary
     if summary and summary.was_cancelled:
-        done, asked = len(evidence.export.profiled), evidence.asked.requests
+        done, asked = len(evidence.export.records), evidence.asked.requests
         reached = f"{done} of {asked} requests" if asked else f"{done} requests"
         yield error("interrupted-run", f"aiperf was interrupted after {reached}")
 
@@ -112,11 +115,11 @@ def without_figures(evidence: Evidence) -> Findings:
 def errors(evidence: Evidence) -> Findings:
     """Failed requests leave the latencies, so too many of them make survivors look good."""
     seen = account(evidence.export)
-    profiled, limit = seen.ok + seen.errors, evidence.asked.error_share
+    limit = evidence.asked.error_share
     if not seen.errors:
         return
-    share = seen.errors / profiled
-    text = f"{seen.errors} of {profiled} requests failed ({percent(share)})"
+    share = seen.errors / seen.profiled
+    text = f"{seen.errors} of {seen.profiled} requests failed ({percent(share)})"
     sentence = f"{text}, limit {percent(limit)}: {_categories(evidence)}"
     yield Finding("errors", beyond(share, limit), sentence)
 
@@ -130,7 +133,7 @@ def cancelled_in_flight(evidence: Evidence) -> Findings:
         yield error("cancelled-in-flight", text)
     if not cancelled:
         return
-    total = len(evidence.export.profiled) + cancelled
+    total = len(evidence.export.records) + cancelled
     text = f"{cancelled} of {total} requests were cut in flight ({percent(cancelled / total)})"
     level = beyond(cancelled / total, limit)
     yield Finding("cancelled-in-flight", level, f"{text}, limit {percent(limit)}")
@@ -138,8 +141,8 @@ def cancelled_in_flight(evidence: Evidence) -> Findings:
 
 def window_short(evidence: Evidence) -> Findings:
     """A timed run shows its time, or what it shows is not what was planned."""
-    profiled, asked = evidence.export.profiled, evidence.asked
-    reached = asked.requests is not None and len(profiled) >= asked.requests
+    done, asked = len(evidence.export.records), evidence.asked
+    reached = asked.requests is not None and done >= asked.requests
     if not asked.duration_s or not evidence.measurement or reached:
         return
     seen, least = evidence.measurement.window_s, evidence.limits.window_share * asked.duration_s
@@ -151,7 +154,7 @@ def window_short(evidence: Evidence) -> Findings:
 
 def requests_missing(evidence: Evidence) -> Findings:
     """Every asked request left a record, or the sample is not the planned one."""
-    done, asked = len(evidence.export.profiled), evidence.asked.requests
+    done, asked = len(evidence.export.records), evidence.asked.requests
     if asked is not None and done < asked and evidence.asked.duration_s is None:
         yield error("requests-missing", f"{done} of {asked} requests have a record")
 
@@ -163,23 +166,25 @@ def osl_mismatch(evidence: Evidence) -> Findings:
         text = f"{measurement.osl_mismatches} of {measurement.requests.ok} outputs"
         long = f"{evidence.asked.osl} tokens long" if evidence.asked.osl else "as long as recorded"
         yield error("osl-mismatch", f"{text} are not {long} (mean {measurement.osl.mean:.4g})")
+    ok = evidence.export.records.succeeded()
+    untold = ok.metrics["osl_mismatch_diff_pct"].count(None) if evidence.asked.lanes else 0
+    if untold:
+        text = f"{untold} of {len(ok)} answers do not tell how long their trace wants them"
+        yield warning("asked-unknown", f"{text}: the length of these is not checked")
 
 
 def text_missing(evidence: Evidence) -> Findings:
     """The server says that it sent tokens which the client did not see: streams ended early."""
-    rows = [row.metrics for row in evidence.export.profiled if row.error is None]
-    pairs = [
-        (seen.output_sequence_length.value or 0.0, seen.usage_completion_tokens.value)
-        for seen in rows
-        if seen.output_sequence_length and seen.usage_completion_tokens
-    ]
-    short = [(seen, n) for seen, n in pairs if n and seen < n * evidence.limits.text_share]
+    answers, least = evidence.export.records.succeeded(), evidence.limits.text_share
+    ok = answers.metrics
+    pairs = zip(ok["output_sequence_length"], ok["usage_completion_tokens"], strict=True)
+    short = [(n, of) for n, of in pairs if n is not None and of and not n >= of * least]
     if not short:
         return
     seen, counted = (math.fsum(values) / len(short) for values in zip(*short, strict=True))
-    text = f"{len(short)} of {len(pairs)} outputs hold less than "
-    text += f"{percent(evidence.limits.text_share)} of the tokens that the server"
-    level = beyond(len(short) / len(pairs), evidence.asked.error_share)
+    text = f"{len(short)} of {len(answers)} outputs hold less than "
+    text += f"{percent(least)} of the tokens that the server"
+    level = beyond(len(short) / len(answers), evidence.asked.error_share)
     yield Finding("osl-mismatch", level, f"{text} counted (mean {seen:.4g} of {counted:.4g})")
 
 
@@ -190,16 +195,16 @@ def concurrency_off(evidence: Evidence) -> Findings:
     part in it. With as many requests as lanes everything is sent at once and there is nothing to
     judge; with fewer, the asked number was never in flight.
     """
-    rows, asked = evidence.export.profiled, evidence.asked.conc
-    sent = len(rows) + (evidence.export.cancelled or 0)
-    if not asked or not rows:
+    records, asked = evidence.export.records, evidence.asked.conc
+    sent = len(records) + (evidence.export.cancelled or 0)
+    if not asked or not len(records):
         return
     if sent < asked:
         text = f"{sent} requests were sent for {asked} lanes: never {asked} in flight"
         yield error("concurrency-off", text)
-    if len(rows) <= asked:
+    if len(records) <= asked:
         return
-    seen, slack = steady_conc(rows, asked), evidence.limits.conc_share
+    seen, slack = steady_conc(records, asked), evidence.limits.conc_share
     if abs(seen - asked) > asked * slack:
         text = f"{seen:.2f} requests in flight on average, asked {asked}"
         yield error("concurrency-off", f"{text} (±{percent(slack)})")
@@ -207,17 +212,43 @@ def concurrency_off(evidence: Evidence) -> Findings:
 
 def clock_skew(evidence: Evidence) -> Findings:
     """Times that cannot be: an end before its start, or after the attempt ended."""
-    times = [row.metadata for row in evidence.export.profiled]
-    backwards = sum(time.request_end_ns < time.request_start_ns for time in times)
+    records = evidence.export.records
+    backwards = sum(map(lt, records.end_ns, records.start_ns))
     if backwards:
-        yield error("clock-skew", f"{backwards} of {len(times)} requests end before they start")
+        yield error("clock-skew", f"{backwards} of {len(records)} requests end before they start")
     ended_s = evidence.record.attempt.ended_s if evidence.record else 0.0
-    late_s = max((time.request_end_ns for time in times), default=0) / 1e9 - ended_s
+    late_s = max(records.end_ns, default=0) / 1e9 - ended_s
     if ended_s and late_s > evidence.limits.clock_s:
         text = f"the last answer ended {late_s:.1f} s after the attempt did"
         yield error("clock-skew", text)
 
 
+def clock_steps(evidence: Evidence) -> Findings:
+    """A clock that was set during the run moves the window, and with it every rate.
+
+    Backwards it shows where a request became due before the one that was sent ahead of it.
+    Forwards it shows only when the window is longer than the client ran by a clock that nobody
+    sets.
+    """
+    records, limits = evidence.export.records, evidence.limits
+    due_ns = _due_in_order(records)
+    back_s = max(map(sub, due_ns, due_ns[1:]), default=0) / 1e9
+    if back_s > limits.clock_step_s:
+        yield error("clock-skew", f"the client's clock was set back by {back_s:.3g} s in the run")
+    ran_s = evidence.record.phases_s.get("client") if evidence.record else None
+    seen_s = evidence.measurement.window_s if evidence.measurement else 0.0
+    if ran_s and seen_s > ran_s + limits.clock_step_s:
+        text = f"the window is {seen_s:.4g} s long, and the client ran {ran_s:.4g} s"
+        yield error("clock-skew", f"{text}: its clock was set forward in the run")
+
+
 def _categories(evidence: Evidence) -> str:
     by_category: Mapping[str, int] = account(evidence.export).errors_by_category
     return ", ".join(f"{count} {name}" for name, count in by_category.items())
+
+
+def _due_in_order(records: Records) -> list[int]:
+    """Return when the requests became due (ns), in the order of their numbers."""
+    pairs = zip(records.order, records.due_ns, strict=True)
+    told = [(number, due) for number, due in pairs if number is not None and due is not None]
+    return [due for _, due in sorted(told)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from infx.analysis.acceptance import independent_draws, tolerance
-from infx.analysis.configuration import differences
+from infx.analysis.configuration import compared
 from infx.analysis.evidence import Evidence, Findings, error, percent, warning
 from infx.analysis.measurements import account
 from infx.domain.axes import kebab
@@ -22,6 +22,9 @@ __all__ = [
 
 _COUNT_MONO = ("infx",)
 """The engines whose counters tell which decode steps mono served."""
+
+_NEVER_PREEMPT = ("llamacpp",)
+"""A slot of llama.cpp keeps its pages until its request ends."""
 
 _CODES_TOLD = 4
 """A sentence names so many codes; the point's details have all."""
@@ -75,9 +78,14 @@ def preemption_storm(evidence: Evidence) -> Findings:
     The engine counted during the warm-up too, so its requests are among those divided by.
     """
     record, seen = evidence.record, account(evidence.export)
-    preemptions = (record.counters.preemptions if record and record.counters else 0) or 0
-    done, limit = seen.ok + seen.errors + seen.warmup, evidence.limits.preemptions_a_request
-    if preemptions > limit * done:
+    if record is None or record.point.arm.framework in _NEVER_PREEMPT:
+        return
+    preemptions = (record.counters or EngineCounters()).preemptions
+    done, limit = seen.profiled + seen.warmup, evidence.limits.preemptions_a_request
+    if preemptions is None:
+        text = f"{record.point.arm.framework} does not tell how often it preempted a request"
+        yield warning("preemptions-untold", f"{text}: a storm would not be seen")
+    elif preemptions > limit * done:
         text = f"{preemptions} preemptions over {done} requests"
         yield error("preemption-storm", f"{text} (warm-up included), limit {limit:g} a request")
 
@@ -97,9 +105,14 @@ def prefix_cache_hits(evidence: Evidence) -> Findings:
 
 def config_differs(record: PointRecord) -> Findings:
     """What the running server reports is what the plan asked, axis by axis, where both speak."""
-    for found in differences(record):
-        text = f"the server runs {kebab(found.axis)}={found.running}, planned {found.planned}"
-        yield error("config-differs", text)
+    settings = compared(record)
+    for found in settings:
+        if found.differs:
+            text = f"the server runs {kebab(found.axis)}={found.running}, planned {found.planned}"
+            yield error("config-differs", text)
+    if not settings:
+        text = f"{record.point.arm.framework} tells no setting of the plan"
+        yield warning("config-untold", f"{text}: that it runs as planned was not checked")
 
 
 def _refused(seen: EngineCounters) -> str:

@@ -14,10 +14,10 @@ def lanes_idle(evidence: Evidence) -> Findings:
 
     How many requests are in flight says nothing: sessions pause, and subagents run side by side.
     """
-    lanes, rows = evidence.asked.lanes, evidence.export.profiled
-    if not lanes or not rows:
+    lanes, records = evidence.asked.lanes, evidence.export.records
+    if not lanes or not len(records):
         return
-    seen = len({row.metadata.root_correlation_id for row in rows})
+    seen = len(set(records.sessions))
     if seen < lanes:
         yield error("concurrency-off", f"{seen} sessions sent requests, asked {lanes} at a time")
 
@@ -29,7 +29,7 @@ def overflowed(evidence: Evidence) -> Findings:
     told = summary.skipped_context_overflow_count if summary else None
     if told is None or not told.avg:
         return
-    sent = len(evidence.export.profiled) + told.avg
+    sent = len(evidence.export.records) + told.avg
     text = f"{told.avg:g} of {sent:g} requests were refused as too long and are in no record"
     share = told.avg / sent
     text = f"{text} ({percent(share)}), limit {percent(limit)}"
@@ -41,7 +41,7 @@ def warm_up_short(evidence: Evidence) -> Findings:
     load = evidence.record.point.workload if evidence.record else None
     if not isinstance(load, Agentic) or not evidence.asked.lanes:
         return
-    sent = sum(row.warmup for row in evidence.export.rows) / evidence.asked.lanes
+    sent = evidence.export.records.warmup / evidence.asked.lanes
     if sent < load.warmup_requests_per_lane:
         text = (
             f"{sent:.3g} warm-up requests a lane were sent, asked {load.warmup_requests_per_lane}"

@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from infx.domain.record import Distribution
+from infx.domain.record import Bounds, Distribution
 
-__all__ = ["QUANTILES", "describe", "percentile", "standard_error", "wilson"]
+__all__ = [
+    "QUANTILES",
+    "describe",
+    "error_bounds",
+    "moments",
+    "percentile",
+    "standard_error",
+    "wilson",
+]
 
 QUANTILES = (50, 75, 90, 95, 99)
 
@@ -21,14 +29,7 @@ def percentile(ordered: Sequence[float], q: float) -> float:
     """
     if not ordered:
         raise ValueError("a percentile needs at least one value")
-    rank = (len(ordered) - 1) * q / 100
-    index = math.floor(rank)
-    share = rank - index
-    below, above = ordered[index], ordered[min(index + 1, len(ordered) - 1)]
-    # From the nearer end, so that equal neighbours give themselves and ranks keep their order.
-    if share < 0.5:
-        return below + (above - below) * share
-    return above - (above - below) * (1 - share)
+    return _at(ordered, _rank(len(ordered), q))
 
 
 def describe(values: Sequence[float]) -> Distribution:
@@ -36,18 +37,57 @@ def describe(values: Sequence[float]) -> Distribution:
     as aiperf has it. Raises ValueError when there is no value."""
     ordered = sorted(values)
     p50, p75, p90, p95, p99 = (percentile(ordered, q) for q in QUANTILES)
-    mean = math.fsum(ordered) / len(ordered)
-    variance = math.fsum((value - mean) ** 2 for value in ordered) / len(ordered)
+    mean, std = moments(ordered)
     return Distribution(
         n=len(ordered),
         mean=mean,
-        std=math.sqrt(variance),
+        std=std,
         p50=p50,
         p75=p75,
         p90=p90,
         p95=p95,
         p99=p99,
     )
+
+
+def moments(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and std (n, not n-1) of ``values``, of which there is one at least."""
+    mean = math.fsum(values) / len(values)
+    return mean, math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
+
+
+def error_bounds(values: Sequence[float], failed: int) -> Bounds:
+    """Return between what values each percentile of ``values`` and of ``failed`` more ones lies,
+    whatever those would be from 0 to infinity, and however many of them would be there at all.
+
+    A percentile rises with each of its values, so it is least with all failed ones at 0 and most
+    with all at infinity; there it is open (None) once its rank touches one of them. Raises
+    ValueError when there is no value.
+    """
+    if not values:
+        raise ValueError("a bound needs at least one value")
+    ordered = sorted(values)
+    from_zero = [0.0] * failed + ordered
+    ranks = [_rank(len(from_zero), q) for q in QUANTILES]
+    p50, p75, p90, p95, p99 = (
+        (_at(from_zero, rank), _at(ordered, rank) if rank <= len(ordered) - 1 else None)
+        for rank in ranks
+    )
+    return Bounds(p50=p50, p75=p75, p90=p90, p95=p95, p99=p99)
+
+
+def _rank(n: int, q: float) -> float:
+    return (n - 1) * q / 100
+
+
+def _at(ordered: Sequence[float], rank: float) -> float:
+    index = math.floor(rank)
+    share = rank - index
+    below, above = ordered[index], ordered[min(index + 1, len(ordered) - 1)]
+    # From the nearer end, so that equal neighbours give themselves and ranks keep their order.
+    if share < 0.5:
+        return below + (above - below) * share
+    return above - (above - below) * (1 - share)
 
 
 def standard_error(share: float, n: int) -> float:

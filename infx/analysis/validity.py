@@ -13,6 +13,7 @@ from pathlib import Path
 
 from infx.analysis import evaluation_rules, rules, server_rules, session_rules
 from infx.analysis.asked import PAUSE_S, Asked, read_asked
+from infx.analysis.energy import metered
 from infx.analysis.evidence import Evidence, Limits
 from infx.analysis.export import Export, read_export
 from infx.analysis.measurements import measure
@@ -44,6 +45,7 @@ _RULES = (
     session_rules.lanes_idle,
     session_rules.warm_up_short,
     rules.clock_skew,
+    rules.clock_steps,
     server_rules.acceptance_off,
     server_rules.mono_coverage,
     server_rules.preemption_storm,
@@ -96,7 +98,7 @@ def judge(record: PointRecord, run_dir: Path, limits: Limits | None = None) -> P
         return _with_verdict(record, Verdict(status=OK, findings=(missing,)))
     asked = _asked(record.point)
     evidence = _evidence(export, asked, record.point.gpus, limits or Limits(), record)
-    return _with_verdict(record, _verdict(evidence))
+    return _metered(_with_verdict(record, _verdict(evidence)), export, run_dir)
 
 
 def _evidence(
@@ -133,6 +135,16 @@ def _with_verdict(record: PointRecord, verdict: Verdict) -> PointRecord:
     return replace(
         record, status=_status(findings), findings=findings, measurement=verdict.measurement
     )
+
+
+def _metered(record: PointRecord, export: Export, run_dir: Path) -> PointRecord:
+    """Return ``record`` with what its accelerators drew, where the job logged that."""
+    log = record.artifacts.get("power")
+    if log is None or record.measurement is None:
+        return record
+    window = min(export.records.start_ns) / 1e9, max(export.records.end_ns) / 1e9
+    energy, findings = metered(run_dir / log, window, record.measurement, record.point.gpus)
+    return replace(record, energy=energy, findings=(*record.findings, *findings))
 
 
 def _status(findings: Iterable[Finding]) -> Status:

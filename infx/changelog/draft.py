@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from infx.analysis.accuracy import judge_record
-from infx.analysis.curves import Line, line_frontiers, line_of, lines_of
-from infx.analysis.pareto import NORTH_STAR
+from infx.analysis.curves import Line, line_of, lines_of
+from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
 from infx.domain.acceptance import Acceptance
 from infx.domain.plan import Plan
 from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
-from infx.domain.record import Measurement, PointRecord
+from infx.domain.record import PointRecord
+from infx.report.charts import on_frontiers
+from infx.report.model import PointRow
+from infx.report.points import rows_of, series_of
 
 __all__ = ["PLACEHOLDER", "draft_entry"]
 
@@ -23,8 +26,6 @@ PLACEHOLDER = "XXX"
 _TYPES: Mapping[type, str] = {FixedLengths: "fixed-seq-len", Agentic: "agentic-coding"}
 
 _BARE = re.compile(r"XXX|https://[\w./-]+|[A-Za-z][\w.]*-[\w.-]*\w")
-
-Pair = tuple[PointRecord, Measurement]
 
 
 def draft_entry(records: Sequence[PointRecord], plan: Plan, pr_link: str = PLACEHOLDER) -> str:
@@ -60,19 +61,18 @@ def _name(text: str) -> str:
 def _description(
     records: Sequence[PointRecord], plan: Plan, entries: Sequence[str]
 ) -> Iterable[str]:
+    series = series_of([*plan.points, *(record.point for record in records)])
+    rows = on_frontiers(rows_of(records, series, {}, {}), {})
     for entry in entries:
         planned = [point for point in plan.points if point.entry == entry]
-        mine = [record for record in records if record.point.entry == entry]
         yield f"{entry}: {_setting(planned[0].arm.image, [p.arm.acceptance for p in planned])}"
         lines = lines_of(planned)
         for line in lines:
             name = ", ".join(filter(None, (entry, line.apart(lines))))
-            yield from _curve(name, _on_line(mine, line), _planned(planned, line))
+            on_line = [row for row in rows if row.series == series[line]]
+            yield from _curve(name, on_line, _planned(planned, line))
+        mine = [record for record in records if record.point.entry == entry]
         yield from _scores(entry, mine, planned)
-
-
-def _on_line(records: Sequence[PointRecord], line: Line) -> list[PointRecord]:
-    return [r for r in records if r.point.mode == "throughput" and line_of(r.point) == line]
 
 
 def _planned(points: Sequence[Point], line: Line) -> set[str]:
@@ -85,40 +85,38 @@ def _setting(image: str, acceptances: Sequence[Acceptance]) -> str:
     return f"image {image}" + (f", synthetic acceptance length {lengths}" if lengths else "")
 
 
-def _curve(name: str, records: Sequence[PointRecord], planned: set[str]) -> Iterable[str]:
+def _curve(name: str, rows: Sequence[PointRow], planned: set[str]) -> Iterable[str]:
     """Tell one line of the report: its best points, and what became of all that were planned.
 
-    A point that ran again counts once.
+    A point that ran again counts once, with the mean of its figures.
     """
-    valid = [(r, r.measurement) for r in records if r.measurement and r.status.state == "ok"]
-    for title, pair in _headlines(valid):
-        yield f"{name}: {title} {_headline(pair)}"
-    good = {record.point.point_id for record, _ in valid}
-    on = {records[index].point.point_id for index in line_frontiers(records, [NORTH_STAR])}
-    lost = {r.point.point_id: str(r.status) for r in records if r.point.point_id not in good}
-    absent = planned - {record.point.point_id for record in records}
-    reasons = Counter(lost.values()) + Counter({"not run": len(absent)})
+    valid = [row for row in rows if row.valid]
+    for title, row in _headlines(valid):
+        yield f"{name}: {title} {_headline(row)}"
+    ids = {row.record.point.point_id for row in rows}
+    lost = ["without figures" if r.faults else str(r.record.status) for r in rows if not r.valid]
+    reasons = Counter(lost) + Counter({"not run": len(planned - ids)})
     told = "".join(f", {number} {status}" for status, number in reasons.most_common())
-    total = len(planned | good | lost.keys())
-    yield f"{name}: {len(on)} frontier points out of {total} planned, {len(good)} valid{told}"
+    on, total = sum(row.on_frontier for row in rows), len(planned | ids)
+    yield f"{name}: {on} frontier points out of {total} planned, {len(valid)} valid{told}"
 
 
-def _headlines(valid: Sequence[Pair]) -> list[tuple[str, Pair]]:
+def _headlines(valid: Sequence[PointRow]) -> list[tuple[str, PointRow]]:
     """Return the two ends of a curve; one when the same point is both."""
     if not valid:
         return []
-    fastest = max(valid, key=lambda pair: NORTH_STAR.x(pair[1]))
-    fullest = max(valid, key=lambda pair: pair[1].tput_tok_s_gpu)
+    fastest = max(valid, key=lambda row: row.figures[NORTH_STAR.key].value)
+    fullest = max(valid, key=lambda row: row.figures[THROUGHPUT.key].value)
     if fastest is fullest:
         return [("highest throughput and interactivity", fullest)]
     return [("highest throughput", fullest), ("highest interactivity", fastest)]
 
 
-def _headline(pair: Pair) -> str:
-    record, seen = pair
+def _headline(row: PointRow) -> str:
+    fast, full = (row.figures[metric.key].value for metric in (NORTH_STAR, THROUGHPUT))
     return (
-        f"{seen.tput_tok_s_gpu:.4g} tok/s/GPU at {NORTH_STAR.x(seen):.4g} tok/s/user "
-        f"({NORTH_STAR.x_label}), conc {record.point.conc}"
+        f"{full:.4g} {THROUGHPUT.unit} at {fast:.4g} {NORTH_STAR.unit} ({NORTH_STAR.title}), "
+        f"conc {row.record.point.conc}"
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["INTERRUPTED", "interrupted", "run"]
 
 INTERRUPTED = 130
-_RESUMED = ("sweep", "resume", "eval")
+_RESUMED = ("sweep", "resume", "eval", "repro")
 INTERNAL = 70
 """EX_SOFTWARE of sysexits.h: a fault of infx itself, told apart from every planned exit code."""
 

@@ -90,6 +90,7 @@ def _runs(store: Store, names: Sequence[str]) -> list[RunRow]:
 
 
 def _seen(store: Store, run: RunRow) -> list[Seen]:
+    """Return the run's points, each as often as its plan measures it."""
     from pathlib import Path
 
     from infx.analysis.pairing import Seen
@@ -97,17 +98,20 @@ def _seen(store: Store, run: RunRow) -> list[Seen]:
     from infx.store import read_run
 
     folder = Path(run.folder)
-    status = {row.point_id: row.status for row in store.points(run.run_id)}
-    records = {record.point.point_id: record for record in store.records(run.run_id)}
+    status = {row.key: row.status for row in store.points(run.run_id)}
+    records = {(r.attempt.job_id, r.point.point_id): r for r in store.records(run.run_id)}
     return [
         Seen(
             run_id=run.run_id,
             folder=folder,
             point=point,
-            status=status.get(point.point_id, PENDING),
-            record=records.get(point.point_id),
+            status=status.get((job.job_id, point.point_id), PENDING),
+            record=records.get((job.job_id, point.point_id)),
+            repeat=job.repeat,
+            group=job.group,
         )
-        for point in read_run(folder)[1].points
+        for job in read_run(folder)[1].jobs
+        for point in job.points
     ]
 
 
@@ -117,7 +121,9 @@ def _found(seen: Sequence[Sequence[Seen]], axis: str | None) -> Compared:
     from infx.domain.errors import UsageError
 
     try:
-        return compare_axis(seen, axis) if axis else compare_runs(*seen)
+        if axis:
+            return compare_axis([one for run in seen for one in run], axis)
+        return compare_runs(*seen)
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise

@@ -13,8 +13,13 @@ from infx.cli.output import table
 if TYPE_CHECKING:
     from infx.analysis.changes import Change, Comparison
     from infx.analysis.compare import Compared, ComparedPoint, ComparedScore
+    from infx.analysis.line_changes import LineChange
+    from infx.analysis.noise import Coverage
 
 __all__ = ["show"]
+
+_WIDEST = 32
+"""Characters of a metric's name, so that a row stays within 100."""
 
 _VERDICTS = ("better", "worse", "no-difference-seen", "not-enough-data")
 
@@ -24,6 +29,7 @@ def show(found: Compared) -> None:
     print("\n".join([*_headline(found), *_notes(found)]))
     for point in found.points:
         _point(point)
+    _lines(found.lines)
     for score in found.scores:
         _score(score)
     if found.left_out:
@@ -60,11 +66,37 @@ def _rest(a: str, b: str) -> str:
 
 def _stands_on(comparison: Comparison) -> str:
     a, b = comparison.requests
-    if comparison.basis == "repeats":
-        return f"{comparison.repeats} repeats, {a} and {b} requests in all"
+    if comparison.basis in ("repeats", "repeats-paired"):
+        return f"{_repeats(comparison)}, {a} and {b} requests in all"
     if comparison.basis == "requests-paired":
         return f"{a} requests on each side, paired prompt by prompt"
     return f"requests not paired ({comparison.unpaired})"
+
+
+def _repeats(comparison: Comparison) -> str:
+    """Say how often each side was measured, how, and where their noise is from."""
+    a, b = comparison.repeats
+    times = (
+        f"{a} repeats in pairs" if comparison.basis == "repeats-paired" else f"{a} and {b} repeats"
+    )
+    points = comparison.noise_points
+    return f"{times}, noise of {points} points of the line" if points > 1 else times
+
+
+def _lines(lines: Sequence[LineChange]) -> None:
+    """Print how the deciding frontiers changed over the compared points."""
+    for line in lines:
+        points = f"{line.points} points" if line.points != 1 else "1 point"
+        area = f"area {_figure(line.area[0])} → {_figure(line.area[1])}, {_percent(line.ratio)}"
+        if line.low is not None and line.high is not None:
+            area += f" ({_percent(line.low)} … {_percent(line.high)})"
+        told = f"Frontier of {line.entry}, {line.workload}, over {points}: on it A {_on(line.a)}, "
+        print()
+        print(_wrapped(f"{told}B {_on(line.b)}; {area}.", ""))
+
+
+def _on(side: Coverage) -> str:
+    return f"{side.on}" if side.least is None else f"{side.on} (at least {side.least} under noise)"
 
 
 def _row(change: Change) -> Sequence[object]:
@@ -74,7 +106,7 @@ def _row(change: Change) -> Sequence[object]:
         else f"{_percent(change.low)} … {_percent(change.high)}"
     )
     return (
-        change.title,
+        _name(change),
         _figure(change.a),
         _figure(change.b),
         _percent(change.ratio),
@@ -83,7 +115,16 @@ def _row(change: Change) -> Sequence[object]:
     )
 
 
+def _name(change: Change) -> str:
+    """Return the metric with its unit, or without it where the table would get too wide."""
+    from infx.analysis.metrics import METRICS
+
+    return change.title if len(change.title) <= _WIDEST else METRICS[change.metric].title
+
+
 def _score(score: ComparedScore) -> None:
+    from infx.analysis.chance import LEVELS, shown
+
     print(f"\n{score.a} → {_rest(score.a, score.b)}")
     print(f"  {score.task}: the same questions paired, exact McNemar test")
     rows = [
@@ -92,26 +133,32 @@ def _score(score: ComparedScore) -> None:
             f"{change.verdict.before:.3f}",
             f"{change.verdict.after:.3f}",
             f"-{change.verdict.lost} +{change.verdict.won} of {change.verdict.questions}",
-            f"{change.verdict.p:.3f}",
+            shown(change.verdict.p).removeprefix("= "),
+            f"{100 * change.verdict.detectable:.1f} pp",
             f"{change.identical:.1%}",
             _words(change.verdict.change),
         )
         for change in score.changes
     ]
-    table(("FILTER", "A", "B", "LOST, WON", "P", "SAME TEXT", "VERDICT"), rows)
+    table(("FILTER", "A", "B", "LOST, WON", "P", "DETECTABLE", "SAME TEXT", "VERDICT"), rows)
+    print(f"  {LEVELS}")
 
 
 def _notes(found: Compared) -> list[str]:
     bases = {point.comparison.basis for point in found.points}
     notes = []
-    if bases - {"repeats"}:
+    if bases & {"requests", "requests-paired"}:
         notes += [
             "An interval over the requests of one run does not cover what changes from run to run.",
             f"It is drawn by {found.resamples} resamples (seed {found.seed}); "
             "one interval of twenty misses by chance.",
         ]
+    if bases & {"repeats", "repeats-paired"}:
+        notes.append("Intervals over repeats: Student's t on logarithms, with the line's noise.")
     if "repeats" in bases:
-        notes.append("Intervals over repeats: Student's t on the logarithms of each run's ratio.")
+        notes.append("Repeats that were not measured in turn hold whatever changed between them.")
+    if found.lines:
+        notes.append("An area is what a frontier dominates, from 0 tok/s/user and 0 tok/s/GPU on.")
     return notes
 
 
@@ -126,7 +173,9 @@ def _words(code: str) -> str:
 
 
 def _percent(ratio: float) -> str:
-    return "" if math.isnan(ratio) else f"{(ratio - 1) * 100:+.1f} %"
+    from infx.report.figures import signed
+
+    return "" if math.isnan(ratio) else signed(ratio - 1)
 
 
 def _figure(value: float) -> str:

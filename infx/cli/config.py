@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infx.cli.options import Json, Results
+
+if TYPE_CHECKING:
+    from infx.config.project import Project
 
 __all__ = ["register"]
 
@@ -46,6 +49,7 @@ def _schema(
         "matrix": schema.matrix_schema(),
         "recipe": schema.recipe_schema(),
         "clusters": schema.clusters_schema(),
+        "hardware": schema.hardware_schema(),
     }
     if as_json:
         emit("config-schema", made)
@@ -79,8 +83,21 @@ def _settings(results: Path | None) -> list[tuple[str, Any, str]]:
         ("recipes", ", ".join(here.recipes()), "recipes/"),
         ("golden lengths", ", ".join(here.goldens()), "golden_al/"),
         ("clusters", here.shown(here.clusters_path()), "configs/"),
+        *_constants(here),
         ("infx", infx.__version__, str(Path(infx.__file__).parent)),
     ]
+
+
+def _constants(here: Project) -> list[tuple[str, Any, str]]:
+    from infx.analysis.cost import provisioned_told, told
+    from infx.config.hardware import read_hardware
+
+    place = here.shown(here.hardware_path())
+    rows: list[tuple[str, Any, str]] = []
+    for name, hardware in read_hardware(here).items():
+        power = [provisioned_told(hardware.provisioned)] if hardware.provisioned else []
+        rows.append((f"hardware {name}", "; ".join([*map(told, hardware.prices), *power]), place))
+    return rows
 
 
 def _origin(results: Path | None) -> str:

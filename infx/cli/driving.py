@@ -1,8 +1,9 @@
-"""Driving a run to its end, for `sweep`, `resume` and `eval` alike."""
+"""Driving a run to its end, for `sweep`, `resume`, `eval` and `repro` alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from infx.launch.sweep import Asked
     from infx.store import RunRow, Store
 
-__all__ = ["drive", "executor_of", "start"]
+__all__ = ["drive", "driven", "executor_of", "made", "start"]
 
 
 def executor_of(plan: Plan, project: Project) -> Executor:
@@ -48,22 +49,29 @@ def start(
 
     Without a word about it a canary goes first where jobs do not run one after another.
     """
-    from infx.cli.output import say
-    from infx.launch.runs import create_run, open_store
+    from infx.launch.runs import open_store
     from infx.launch.sweep import Asked
 
     executor = executor_of(plan, project)
     executor.check(plan.jobs)
     with open_store(results) as store:
-        source = " ".join(sources)
-        run = create_run(
-            store, results, plan, source=source, project=project.root, executor=executor.name
-        )
-        say(f"run {run.run_id} on {executor.name}; its files: {run.folder}")
-        if executor.durable:
-            say("Ctrl-C stops its jobs; they go on when this terminal closes (infx resume)")
+        run = made(store, results, plan, " ".join(sources), project.root, executor)
         asked = Asked(canary=executor.durable if canary is None else canary, fail_fast=fail_fast)
         return drive(store, run, executor, asked, checked=False, as_json=as_json)
+
+
+def made(
+    store: Store, results: Path, plan: Plan, source: str, project: Path, executor: Executor
+) -> RunRow:
+    """Return a new run of ``plan``, of which people are told; ``source`` is what was asked."""
+    from infx.cli.output import say
+    from infx.launch.runs import create_run
+
+    run = create_run(store, results, plan, source=source, project=project, executor=executor.name)
+    say(f"run {run.run_id} on {executor.name}; its files: {run.folder}")
+    if executor.durable:
+        say("Ctrl-C stops its jobs; they go on when this terminal closes (infx resume)")
+    return run
 
 
 def drive(
@@ -79,6 +87,15 @@ def drive(
 
     ``checked``: ask the cluster first what it would say to the jobs that are left.
     """
+    with driven(store, run, executor, asked, checked=checked) as (plan, whole):
+        return _finish(store, run.run_id, plan, whole=whole, as_json=as_json)
+
+
+@contextmanager
+def driven(
+    store: Store, run: RunRow, executor: Executor, asked: Asked, *, checked: bool
+) -> Iterator[tuple[Plan, bool]]:
+    """Hold the run's lock, measured as far as it goes: its plan, and whether that was all of it."""
     from infx.analysis.validity import judge
     from infx.cli.progress import printer
     from infx.launch.sweep import Sweep
@@ -91,13 +108,13 @@ def drive(
             executor.check(_left(store, run, plan, asked))
         with printer() as observer:
             whole = Sweep(store, run, plan, executor, judge, observer, asked).run()
-        return _finish(store, run.run_id, plan, whole=whole, as_json=as_json)
+        yield plan, whole
 
 
 def _left(store: Store, run: RunRow, plan: Plan, asked: Asked) -> list[Job]:
     from infx.launch.runs import to_measure
 
-    statuses = {point.point_id: point.status for point in store.points(run.run_id)}
+    statuses = {point.key: point.status for point in store.points(run.run_id)}
     limit_s, again = asked.time_limit_s, asked.retry_failed
     return [*to_measure(plan, statuses, retry_failed=again, time_limit_s=limit_s).values()]
 

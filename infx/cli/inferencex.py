@@ -77,7 +77,11 @@ _OTHERS = {
     "strict": "--strict",
 }
 _COUNTED = ("ROWS", "POINTS", "EVALUATED")
-_OURS = {"output": "--output", "ledger": "--ledger", "entry": "--entry", "on": "--on"}
+_OURS = {
+    **{"output": "--output", "ledger": "--ledger", "entry": "--entry", "on": "--on"},
+    **{"repeats": "--repeats", "interleave": "--interleave"},
+    "repeat_evaluations": "--repeat-evaluations",
+}
 _SWEEP_ONLY = (
     *("framework", "model_prefix", "precision", "runner", "min_conc", "max_conc"),
     *("max_tp", "max_ep", "step_size", "single_node", "multi_node"),

@@ -31,6 +31,7 @@ def _judge(
 ) -> int:
     from infx.analysis.export import artifact_folders
     from infx.analysis.validity import judge_folder
+    from infx.cli.judging import FOLDERS, folder_row
     from infx.cli.output import emit, table
 
     found = [cell for folder in folders for cell in artifact_folders(folder) or [folder]]
@@ -39,24 +40,22 @@ def _judge(
     if as_json:
         emit("judge", {"folders": [_data(*pair) for pair in verdicts]}, ok=ok)
     else:
-        headers = ("FOLDER", "STATUS", "REQUESTS", "TOK/S/GPU", "P90 TTFT MS", "P90 ITL MS", "WHY")
-        table(headers, [_row(*pair) for pair in verdicts])
+        table(FOLDERS, [folder_row(*pair) for pair in verdicts])
+        if len(verdicts) == 1:
+            _whole(verdicts[0][1])
     return 0 if ok else 1
 
 
-def _row(folder: Path, verdict: Verdict) -> tuple[object, ...]:
-    status, found = verdict.status, verdict.measurement
-    if found is None:
-        return folder, status, "", "", "", "", status.sentence
-    return (
-        folder,
-        status,
-        found.requests.ok,
-        f"{found.tput_tok_s_gpu:.1f}",
-        f"{found.ttft_ms.p90:.1f}",
-        f"{found.itl_ms.p90:.2f}",
-        status.sentence,
-    )
+def _whole(verdict: Verdict) -> None:
+    """Print all that is known of one folder."""
+    from infx.cli.judging import FIGURES, account, figure_rows
+    from infx.cli.output import table
+
+    for finding in verdict.findings:
+        print(f"{finding.level}: {finding.code}: {finding.sentence}")
+    if found := verdict.measurement:
+        print(*account(found), sep="\n")
+        table(FIGURES, list(figure_rows(found)))
 
 
 def _data(folder: Path, verdict: Verdict) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from infx.cli import (
+    accuracy,
     cancel,
     cluster,
     compare,
@@ -17,6 +18,7 @@ from infx.cli import (
     engine,
     eval,
     export,
+    frontier,
     gather,
     golden,
     import_,
@@ -24,6 +26,7 @@ from infx.cli import (
     logs,
     plan,
     report,
+    repro,
     resume,
     serve,
     status,
@@ -61,7 +64,20 @@ app = typer.Typer(
 
 for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, compare):
     _module.register(app)
-for _module in (import_, export, eval, golden, config, cluster, doctor, serve, engine):
+for _module in (
+    repro,
+    frontier,
+    accuracy,
+    import_,
+    export,
+    eval,
+    golden,
+    config,
+    cluster,
+    doctor,
+    serve,
+    engine,
+):
     _module.register(app)
 
 

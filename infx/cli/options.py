@@ -15,8 +15,11 @@ __all__ = [
     "Canary",
     "EntryGlobs",
     "FailFast",
+    "Interleave",
     "Json",
     "On",
+    "RepeatEvaluations",
+    "Repeats",
     "Results",
     "Run",
     "Sources",
@@ -50,6 +53,31 @@ Canary = Annotated[
 ]
 FailFast = Annotated[
     bool, typer.Option("--fail-fast", help="an entry's first failure stops its other jobs")
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option(
+        "--repeats",
+        min=1,
+        metavar="N",
+        help="measure each throughput point N times: all of them once, then all again"
+        " (default: 1, or 2 with --interleave)",
+        show_default=False,
+    ),
+]
+Interleave = Annotated[
+    str | None,
+    typer.Option(
+        "--interleave",
+        metavar="AXIS",
+        help="measure servers that differ in this axis alone in turn, A B B A, on one allocation",
+    ),
+]
+RepeatEvaluations = Annotated[
+    bool,
+    typer.Option(
+        "--repeat-evaluations", help="repeat evaluations as well (default: they run once)"
+    ),
 ]
 Results = Annotated[
     Path | None,

@@ -32,10 +32,11 @@ def exit_code(rows: Sequence[PointRow], records: Sequence[PointRecord], *, whole
 
 
 def counted(rows: Sequence[PointRow]) -> str:
-    """Return ``12 of 14 points ok, 2 failed:server-died``."""
+    """Return ``12 of 14 points ok, 2 failed:server-died``; with repeats it counts measurements."""
+    what = "measurements" if any(row.repeat > 1 for row in rows) else "points"
     states = Counter(str(row.status) for row in rows)
     rest = [f"{n} {state}" for state, n in states.most_common() if state != "ok"]
-    return ", ".join([f"{states['ok']} of {len(rows)} points ok", *rest])
+    return ", ".join([f"{states['ok']} of {len(rows)} {what} ok", *rest])
 
 
 def _infra(status: Status) -> bool:

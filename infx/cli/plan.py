@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from infx.cli.inferencex import Checkout, ConfigKeys, Format, Runners, is_theirs, plan_theirs
-from infx.cli.options import EntryGlobs, Json, On, Sources
+from infx.cli.options import EntryGlobs, Interleave, Json, On, RepeatEvaluations, Repeats, Sources
 
 if TYPE_CHECKING:
-    from infx.domain.plan import Candidate, Plan
+    from infx.cli.planning import Again
+    from infx.domain.plan import Candidate, Job, Plan
 
 __all__ = ["print_summary", "register"]
 
@@ -36,6 +37,9 @@ def _plan(
     ledger: Annotated[bool, typer.Option("--ledger", help="list every candidate")] = False,
     entry: EntryGlobs = None,
     on: On = None,
+    repeats: Repeats = None,
+    interleave: Interleave = None,
+    repeat_evaluations: RepeatEvaluations = False,
     as_json: Json = False,
     format_: Format = None,
     runners: Runners = None,
@@ -83,7 +87,10 @@ def _plan(
 ) -> int:
     if is_theirs(sources, format_, context.params):
         return plan_theirs(sources, context.params, as_json)
-    return _plan_ours(sources, output, ledger, entry, on, as_json)
+    from infx.cli.planning import Again
+
+    again = Again(repeats, interleave, repeat_evaluations)
+    return _plan_ours(sources, output, ledger, entry, on, again, as_json)
 
 
 def _plan_ours(
@@ -92,6 +99,7 @@ def _plan_ours(
     ledger: bool,
     entry: Sequence[str] | None,
     on: str | None,
+    again: Again,
     as_json: bool,
 ) -> int:
     from infx.cli.options import project
@@ -99,7 +107,7 @@ def _plan_ours(
     from infx.cli.planning import plan_of
     from infx.plan import write_plan
 
-    plan = plan_of(sources, entry, project(), on)
+    plan = plan_of(sources, entry, project(), on, again)
     if output:
         write_plan(plan, output)
     code = 0 if plan.jobs else 5
@@ -131,6 +139,8 @@ def print_summary(plan: Plan) -> None:
         print(f"  {count} left out: {rule}")
     for finding in plan.findings:
         print(f"{finding.level}: {finding}")
+    for line in _again(plan):
+        print(line)
     print(_cost(plan) if plan.jobs else "nothing is left to run")
 
 
@@ -149,12 +159,30 @@ def _entries(plan: Plan) -> list[tuple[str, int, int, int, int, float]]:
     return rows
 
 
+def _again(plan: Plan) -> list[str]:
+    """Return what is measured several times, and which jobs take turns on one allocation."""
+    from infx.plan.repeats import times_measured
+
+    groups: dict[str, list[Job]] = {}
+    for job in plan.jobs:
+        if job.group:
+            groups.setdefault(job.group, []).append(job)
+    turns = [
+        f"in turn on one allocation: {', '.join(job.name for job in jobs)}"
+        for jobs in groups.values()
+    ]
+    times = times_measured(plan)
+    return [*([f"measured up to {times} times"] if times > 1 else []), *turns]
+
+
 def _cost(plan: Plan) -> str:
     from infx.cli.output import duration
 
     cost = plan.cost
+    measurements = f"{cost.points} measurements of " if cost.points > len(plan.points) else ""
     gpu = f", {cost.gpu_hours:.1f} GPU-hours" if cost.gpu_hours else ", no GPU"
-    return f"{cost.jobs} jobs, {cost.points} points, about {duration(cost.wall_s)}{gpu}"
+    what = f"{measurements}{len(plan.points)} points"
+    return f"{cost.jobs} jobs, {what}, about {duration(cost.wall_s)}{gpu}"
 
 
 def _print_ledger(ledger: Sequence[Candidate]) -> None:
@@ -195,7 +223,10 @@ def _why(row: Candidate) -> str:
 
 def _data(plan: Plan, ledger: bool, output: Path | None) -> dict[str, Any]:
     names = ("entry", "arms", "points", "evaluations", "jobs", "wall_s")
-    jobs = {point.point_id: job.job_id for job in plan.jobs for point in job.points}
+    jobs: dict[str, list[str]] = {}
+    for job in plan.jobs:
+        for point in job.points:
+            jobs.setdefault(point.point_id, []).append(job.job_id)
     return {
         "plan_id": plan.plan_id,
         "candidates": plan.candidates,
@@ -210,9 +241,20 @@ def _data(plan: Plan, ledger: bool, output: Path | None) -> dict[str, Any]:
                 "entry": point.entry,
                 "mode": point.mode,
                 "conc": point.conc,
-                "job_id": jobs[point.point_id],
+                "job_id": jobs[point.point_id][0],
+                "job_ids": jobs[point.point_id],
             }
             for point in plan.points
+        ],
+        "jobs": [
+            {
+                "job_id": job.job_id,
+                "name": job.name,
+                "repeat": job.repeat,
+                "group": job.group or None,
+                "points": len(job.points),
+            }
+            for job in plan.jobs
         ],
         "ledger": plan.ledger if ledger else None,
         "saved": str(output) if output else None,

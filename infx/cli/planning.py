@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +15,38 @@ if TYPE_CHECKING:
     from infx.domain.findings import Finding
     from infx.domain.plan import Plan
 
-__all__ = ["cluster_named", "matrix_of", "plan_of"]
+__all__ = ["Again", "cluster_named", "matrix_of", "plan_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How often points are measured, and whether arms take turns: see `infx.plan.repeats`."""
+
+    repeats: int | None = None
+    interleave: str | None = None
+    evaluations: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """True when anything but once was said."""
+        return self != Again()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that say so."""
+        return (
+            *(("--repeats", str(self.repeats)) if self.repeats is not None else ()),
+            *(("--interleave", self.interleave) if self.interleave is not None else ()),
+            *(("--repeat-evaluations",) if self.evaluations else ()),
+        )
 
 
 def plan_of(
-    sources: Sequence[str], globs: Sequence[str] | None, project: Project, on: str | None
+    sources: Sequence[str],
+    globs: Sequence[str] | None,
+    project: Project,
+    on: str | None,
+    again: Again = Again(),
 ) -> Plan:
     """Return the plan of matrices, or the saved plan whose inputs have not changed.
 
@@ -31,13 +58,22 @@ def plan_of(
     saved = [source for source in sources if source.endswith(".json")]
     if not saved:
         matrix = matrix_of(sources, globs, project, on)
-        plan = make_plan(matrix)
+        plan = _again(make_plan(matrix), again)
         return replace(plan, findings=(*plan.findings, *_expired(matrix)))
-    if len(sources) > 1 or globs or on:
-        message = f"{saved[0]} is run as it is: no other file, --entry or --on goes with it"
-        hint = "choose when planning: infx plan MATRIX --entry … --on … -o plan.json"
+    if len(sources) > 1 or globs or on or again.asked:
+        message = f"{saved[0]} is run as it is: no other file, --entry, --on or --repeats with it"
+        hint = "choose when planning: infx plan MATRIX --entry … --repeats … -o plan.json"
         raise UsageError("bad-option", message, hint=hint)
     return _read_saved(Path(saved[0]), project)
+
+
+def _again(plan: Plan, again: Again) -> Plan:
+    from infx.plan.repeats import interleaved, repeated
+
+    if again.interleave is None:
+        return repeated(plan, again.repeats or 1, evaluations=again.evaluations)
+    repeats = 2 if again.repeats is None else again.repeats
+    return interleaved(plan, again.interleave, repeats, evaluations=again.evaluations)
 
 
 def matrix_of(

@@ -104,7 +104,7 @@ def printer() -> LivePrinter | PlainPrinter:
 
 def _heartbeat(board: Board, now_s: float) -> str:
     done, total = board.points
-    running = [line for line in board.active if not line.in_queue]
+    running = [line for line in board.active if line.busy]
     doing = [
         f"{line.job.name}: {line.phase or line.state} for {duration(now_s - line.phase_s)}"
         for line in running[:3]
@@ -171,9 +171,13 @@ def _chosen(board: Board) -> list[JobLine]:
 def _row(line: JobLine, now_s: float) -> tuple[str, ...]:
     busy = line.state in ("running", "stopping", "suspect", "queued")
     now = line.phase if line.state == "running" and line.phase else line.state
-    now = f"queued{_reason(line.why)}" if line.in_queue else now
+    now = f"queued{_reason(line.why)}" if line.in_queue else "done" if _told(line) else now
     done = f"{line.done}/{len(line.job.points)}"
     return line.job.name, done, now, _time(line, now_s) if busy else "", line.verdict
+
+
+def _told(line: JobLine) -> bool:
+    return line.over and line.state == "running"
 
 
 def _reason(why: str) -> str:

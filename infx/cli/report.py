@@ -1,15 +1,17 @@
-"""infx report: write a run's report again."""
+"""infx report: write the report of one run or several, beside a baseline."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infx.cli.options import Json, Results, Run
+from infx.cli.options import Json, Results
 
 if TYPE_CHECKING:
+    from infx.report.model import ReportModel, RunData
     from infx.store import RunRow, Store
 
 __all__ = ["register"]
@@ -19,14 +21,29 @@ _UNWRITABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permiss
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report", help="Write the report of a run: HTML, and PNG or Markdown.")(_report)
+    app.command("report", help="Write the report of runs: HTML, and PNG or Markdown.")(_report)
 
 
 def _report(
-    run: Run = "last",
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN…]",
+            help="runs of one report (default: last); a point that several hold is repeated",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline", metavar="RUN", help="compare with this run; again: with its repeats too"
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="the HTML file (default: in the run)"),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="the HTML file (default: in the first run)"
+        ),
     ] = None,
     png: Annotated[bool, typer.Option("--png", help="write a PNG beside it")] = False,
     markdown: Annotated[bool, typer.Option("--md", help="write Markdown beside it")] = False,
@@ -35,48 +52,72 @@ def _report(
 ) -> int:
     from infx.cli.options import existing_store, results_dir
     from infx.cli.output import emit
-    from infx.store import find_run
+    from infx.cli.reporting import report_of
 
     with existing_store(results_dir(results)) as store:
-        row = find_run(store, run)
-        model = _model(store, row)
-    html = output or Path(row.folder) / "report.html"
-    try:
-        paths = [str(path) for path in _write(model, html, png=png, markdown=markdown)]
-    except _UNWRITABLE as error:
-        raise _unwritable(html, error) from error
+        rows, before = _rows(store, runs or ["last"], baseline or [])
+        data = [_data(store, row) for row in rows]
+        model = report_of(data, [_data(store, row) for row in before])
+    html = output or data[0].folder / "report.html"
+    paths = [str(path) for path in _written(model, html, png=png, markdown=markdown)]
     if as_json:
-        emit("report", {"run_id": row.run_id, "verdict": model.verdict, "files": paths})
+        from infx.report.data import data_of
+
+        emit("report", data_of(model) | {"files": paths})
         return 0
     print("\n".join([model.verdict, *paths]))
     return 0
 
 
-def _unwritable(html: Path, error: OSError) -> Exception:
+def _rows(
+    store: Store, runs: Sequence[str], baseline: Sequence[str]
+) -> tuple[list[RunRow], list[RunRow]]:
+    """Return the runs that are named. Raises UsageError for one that is named twice."""
     from infx.domain.errors import UsageError
+    from infx.store import find_run
 
-    message = f"cannot write the report to {html}: {error.strerror}"
-    return UsageError("bad-option", message, hint="name a file in a folder that exists: -o FILE")
+    rows, before = ([find_run(store, name) for name in names] for names in (runs, baseline))
+    ids = [row.run_id for row in (*rows, *before)]
+    twice = next((run_id for run_id in ids if ids.count(run_id) > 1), None)
+    if twice:
+        text = f"run {twice} is named twice in {' '.join((*runs, *baseline))}"
+        raise UsageError("bad-option", text, hint="list runs with infx status")
+    return rows, before
 
 
-def _model(store: Store, run: RunRow) -> Any:
-    from infx.cli.reporting import report_model
+def _data(store: Store, run: RunRow) -> RunData:
+    """Return what the store and the run's folder hold. Raises ConfigError or UsageError where the
+    folder is gone or one of its files cannot be read."""
+    from infx.cli.reporting import run_data
     from infx.store import read_run
 
-    return report_model(run, read_run(Path(run.folder))[1], store.records(run.run_id))
+    return run_data(run, read_run(Path(run.folder))[1], store.records(run.run_id))
 
 
-def _write(model: Any, html: Path, *, png: bool, markdown: bool) -> list[Path]:
+def _written(model: ReportModel, html: Path, *, png: bool, markdown: bool) -> list[Path]:
+    from infx.domain.errors import UsageError
+
+    try:
+        return _write(model, html, png=png, markdown=markdown)
+    except _UNWRITABLE as error:
+        message = f"cannot write the report to {html}: {error.strerror}"
+        hint = "name a file in a folder that exists: -o FILE"
+        raise UsageError("bad-option", message, hint=hint) from error
+
+
+def _write(model: ReportModel, html: Path, *, png: bool, markdown: bool) -> list[Path]:
     from infx.report.html import write_html
-    from infx.report.markdown import write_markdown
-    from infx.report.png import write_png
 
     write_html(model, html)
     written = [html]
     if png:
+        from infx.report.png import write_png
+
         written.append(html.with_suffix(".png"))
         write_png(model, written[-1])
     if markdown:
+        from infx.report.markdown import write_markdown
+
         written.append(html.with_suffix(".md"))
         write_markdown(model, written[-1])
     return written

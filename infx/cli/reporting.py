@@ -4,35 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from infx.domain.hardware import Price
     from infx.domain.plan import Plan
     from infx.domain.record import PointRecord
+    from infx.report.model import ReportModel, RunData
     from infx.store import RunRow
 
-__all__ = ["report_model", "write_reports"]
+__all__ = ["report_of", "run_data", "write_reports"]
 
 
-def report_model(run: RunRow, plan: Plan, records: Sequence[PointRecord]) -> Any:
-    """Return the report of a run as data."""
+def run_data(run: RunRow, plan: Plan, records: Sequence[PointRecord]) -> RunData:
+    """Return a run as a report takes it."""
     import infx
-    from infx.report.build import build
-    from infx.report.model import RunFacts
+    from infx.report.model import RunData, RunFacts
 
     facts = RunFacts(
         run_id=run.run_id,
-        command=f"infx sweep {run.source}",
+        command=run.command,
         started_s=run.created_s,
         ended_s=run.ended_s,
         infx_version=infx.__version__,
     )
-    return build(records, plan, facts)
+    return RunData(facts=facts, plan=plan, records=tuple(records), folder=Path(run.folder))
+
+
+def report_of(runs: Sequence[RunData], baseline: Sequence[RunData] = ()) -> ReportModel:
+    """Return the report as data, with the prices of the working folder's project.
+
+    Raises UsageError where numpy is missing, which intervals are drawn with.
+    """
+    from infx.domain.errors import UsageError
+    from infx.report.build import build_runs
+
+    try:
+        return build_runs(runs, baseline, _prices())
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        text, hint = "a baseline needs numpy", "install it: pip install 'infx[bench]'"
+        raise UsageError("bad-option", text, hint=hint) from error
+
+
+def _prices() -> dict[str, Price]:
+    from infx.cli.options import project
+    from infx.config.hardware import read_hardware
+
+    known = read_hardware(project())
+    return {name: hardware.price for name, hardware in known.items() if hardware.price}
 
 
 def write_reports(
     run: RunRow, plan: Plan, records: Sequence[PointRecord], folder: Path
-) -> tuple[Any, list[Path]]:
+) -> tuple[ReportModel, list[Path]]:
     """Write all of them into ``folder``; return the model and the paths written.
 
     The PNG is left out where matplotlib is not installed: it is an optional part of infx.
@@ -42,7 +68,7 @@ def write_reports(
     from infx.report.markdown import write_markdown
     from infx.report.png import write_png
 
-    model = report_model(run, plan, records)
+    model = report_of([run_data(run, plan, records)])
     html, png, markdown = (folder / f"report.{kind}" for kind in ("html", "png", "md"))
     write_html(model, html)
     write_markdown(model, markdown)

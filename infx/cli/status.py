@@ -77,7 +77,7 @@ def _show_run(store: Store, name: str, as_json: bool) -> int:
     by = f", driven by {driver}" if driver else ""
     print(f"run {run.run_id} {summary['state']}{by}: {counted(points)}")
     print(f"files: {run.folder}\n")
-    rows = [(p.label, str(p.status), p.attempt or "", p.status.sentence) for p in points]
+    rows = [(p.shown, str(p.status), p.attempt or "", p.status.sentence) for p in points]
     table(("POINT", "STATUS", "ATTEMPT", "WHY"), rows)
     if summary["state"] == "detached":
         told = "were cancelled" if run.state == "cancelled" else "go on"
@@ -102,7 +102,7 @@ def _show_queue(attempts: Sequence[Attempt], points: Sequence[PointRow]) -> None
 
 def _first(points: Sequence[PointRow], attempt: Attempt) -> str:
     """Return the label of the first point of an attempt's job, and how many others it has."""
-    labels = [point.label for point in points if point.job_id == attempt.job_id]
+    labels = [point.shown for point in points if point.job_id == attempt.job_id]
     return labels[0] + (f" and {len(labels) - 1} more" if len(labels) > 1 else "")
 
 

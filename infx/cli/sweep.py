@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infx.cli.options import Canary, EntryGlobs, FailFast, Json, On, Results, Sources
+from infx.cli.options import (
+    Canary,
+    EntryGlobs,
+    FailFast,
+    Interleave,
+    Json,
+    On,
+    RepeatEvaluations,
+    Repeats,
+    Results,
+    Sources,
+)
 
 if TYPE_CHECKING:
     from infx.config.project import Project
@@ -25,6 +36,9 @@ def _sweep(
     sources: Sources,
     entry: EntryGlobs = None,
     on: On = None,
+    repeats: Repeats = None,
+    interleave: Interleave = None,
+    repeat_evaluations: RepeatEvaluations = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="show the plan and the exact job scripts, run nothing"),
@@ -36,15 +50,17 @@ def _sweep(
 ) -> int:
     from infx.cli import driving
     from infx.cli.options import project, results_dir
-    from infx.cli.planning import plan_of
+    from infx.cli.planning import Again, plan_of
 
     here = project()
-    plan = plan_of(sources, entry, here, on)
+    again = Again(repeats, interleave, repeat_evaluations)
+    plan = plan_of(sources, entry, here, on, again)
     folder = results_dir(results)
     if dry_run:
         return _show(plan, here, folder, as_json)
     _summary(plan)
-    return driving.start(plan, sources, here, folder, as_json, canary=canary, fail_fast=fail_fast)
+    said = (*sources, *again.words)
+    return driving.start(plan, said, here, folder, as_json, canary=canary, fail_fast=fail_fast)
 
 
 def _summary(plan: Plan) -> None:
@@ -67,7 +83,15 @@ def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
     executor = executor_of(plan, here)
     shown = scripts(executor, plan, folder)
     executor.close()
-    jobs = [{"job": job.name, "points": [p.label for p in job.points]} for job in plan.jobs]
+    jobs = [
+        {
+            "job": job.name,
+            "points": [point.label for point in job.points],
+            "repeat": job.repeat,
+            "group": job.group or None,
+        }
+        for job in plan.jobs
+    ]
     code = 0 if plan.jobs else 5
     if as_json:
         data = {"dry_run": True, "jobs": jobs, "results": str(folder), "scripts": shown}

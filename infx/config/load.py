@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infx.config.entries import read_entry
+from infx.config.hardware import read_hardware
 from infx.config.library import Library
 from infx.config.matrix import Entry, Matrix
 from infx.config.names import NAME_HINT, is_name
 from infx.config.nodes import MapNode, Node
 from infx.config.project import Project
+from infx.domain.errors import ConfigError
 from infx.domain.findings import Where
 
 __all__ = ["load_matrix"]
@@ -28,11 +30,20 @@ def load_matrix(paths: Sequence[Path], project: Project, *, goldens: bool = True
     seen: dict[str, Where] = {}
     for path in paths:
         entries += _entries(path, library, seen)
+    _check_hardware(library)
     library.report.check()
     return Matrix(
         entries=tuple(entry for entry in entries if entry is not None),
         inputs=dict(sorted(library.inputs.items())),
     )
+
+
+def _check_hardware(library: Library) -> None:
+    """Report what is wrong with the prices now: reports read them when all is measured."""
+    try:
+        read_hardware(library.project)
+    except ConfigError as error:
+        library.report.take(error)
 
 
 def _entries(path: Path, library: Library, seen: dict[str, Where]) -> list[Entry | None]:
@@ -61,6 +72,8 @@ def _other_kind(node: MapNode) -> str:
         return "a recipe"
     if _all_have(node, "executor"):
         return "clusters"
+    if _all_have(node, "prices"):
+        return "prices of hardware"
     if _all_have(node, "thinking_on") or _all_have(node, "thinking_off"):
         return "acceptance lengths"
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "AS_OF",
     "DIRECTIVE",
     "ENV_GLOB",
     "ENV_NAME",
@@ -62,6 +63,9 @@ IMAGE = r"^[A-Za-z0-9/][A-Za-z0-9_./:@#+-]{0,499}$"
 """A container image: a reference of a registry, or the path of a .sqsh file."""
 
 ENV_GLOB = r"^[A-Za-z_*][A-Za-z0-9_*]{0,99}$"
+
+AS_OF = r"^[0-9]{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?$"
+"""A month or a day."""
 
 DIRECTIVE = rf"^--[a-z][a-z-]*(={_PLAIN}+)?$"
 """A long option of sbatch in one word; what follows = may hold spaces."""

@@ -15,9 +15,10 @@ from infx.config.suggestions import did_you_mean
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
-__all__ = ["CLUSTERS", "Project", "is_file", "packaged"]
+__all__ = ["CLUSTERS", "HARDWARE", "Project", "is_file", "packaged"]
 
 CLUSTERS = "clusters"
+HARDWARE = "hardware"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Project:
 
     def matrices(self) -> tuple[str, ...]:
         """Return the names of the matrices in configs/."""
-        return tuple(name for name in self._names("configs") if name != CLUSTERS)
+        return tuple(n for n in self._names("configs") if n not in (CLUSTERS, HARDWARE))
 
     def recipes(self) -> tuple[str, ...]:
         """Return the names of the recipes."""
@@ -72,6 +73,10 @@ class Project:
     def clusters_path(self) -> Path:
         """Return the file of the clusters, whether it exists or not."""
         return self._find("configs", CLUSTERS) or self.root / "configs" / f"{CLUSTERS}.yaml"
+
+    def hardware_path(self) -> Path:
+        """Return the file of prices and provisioned power, whether it exists or not."""
+        return self._find("configs", HARDWARE) or self.root / "configs" / f"{HARDWARE}.yaml"
 
     def shown(self, path: Path) -> str:
         """Return how a file is called in findings and plans: from the root when it is below it."""

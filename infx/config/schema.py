@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from infx.config.sections import Section
 
-__all__ = ["clusters_schema", "matrix_schema", "model_of", "recipe_schema", "write_schemas"]
+__all__ = [
+    "clusters_schema",
+    "hardware_schema",
+    "matrix_schema",
+    "model_of",
+    "recipe_schema",
+    "write_schemas",
+]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -42,19 +49,30 @@ def clusters_schema() -> dict[str, Any]:
     return _by_name("The clusters of an infx project", sections)
 
 
+def hardware_schema() -> dict[str, Any]:
+    """Return the JSON Schema of configs/hardware.yaml: hardware classes by name."""
+    sections = ["PriceSection", "ProvisionedSection", "HardwareSection"]
+    return _by_name("Prices and provisioned power of an infx project's hardware", sections)
+
+
 def model_of(section: str) -> type[Section]:
     """Return the pydantic model of that name; the first call imports pydantic."""
-    from infx.config import cluster_models, models
+    from infx.config import cluster_models, hardware_models, models
 
-    found: type[Section] = getattr(
-        cluster_models if section in cluster_models.__all__ else models, section
-    )
-    return found
+    for module in (cluster_models, hardware_models):
+        if section in module.__all__:
+            return cast("type[Section]", getattr(module, section))
+    return cast("type[Section]", getattr(models, section))
 
 
 def write_schemas(folder: Path) -> list[Path]:
-    """Write matrix.json, recipe.json and clusters.json into ``folder``; return their paths."""
-    schemas = {"matrix": matrix_schema, "recipe": recipe_schema, "clusters": clusters_schema}
+    """Write the schema of each kind of file into ``folder``; return their paths."""
+    schemas = {
+        "matrix": matrix_schema,
+        "recipe": recipe_schema,
+        "clusters": clusters_schema,
+        "hardware": hardware_schema,
+    }
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, schema in schemas.items():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from infx.config.conformity import conforms
 from infx.config.names import (
+    AS_OF,
     DIRECTIVE,
     ENV_GLOB,
     HOST,
@@ -65,6 +66,7 @@ _PATTERNS = {
     HOST: "write a host of ~/.ssh/config",
     IMAGE: "write an image's reference, or the path of a .sqsh file",
     ENV_GLOB: "write a variable's name, with * for any letters",
+    AS_OF: "write YYYY-MM or YYYY-MM-DD in quotes",
     DIRECTIVE: "write a long option of sbatch in one word: --constraint=h200",
 }
 
@@ -91,7 +93,7 @@ def shaped(node: Node, section: str, what: str, report: Report) -> dict[str, Any
 @cache
 def _definitions() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in ("matrix", "recipe", "clusters"):
+    for name in ("matrix", "recipe", "clusters", "hardware"):
         text = (packaged() / "configs" / "schema" / f"{name}.json").read_text("utf-8")
         found |= json.loads(text)["$defs"]
     return found

@@ -39,8 +39,25 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "bad-option": ("an option or argument that cannot be", "see --help"),
         "unknown-run": ("no run of that name in the store", "list them with infx status"),
         "unknown-point": ("no point of that name in the run", "list them with infx status RUN"),
+        "nothing-to-reproduce": (
+            "the record of a point has no valid figures to be measured against",
+            "measure it first: infx resume RUN --retry-failed",
+        ),
         "run-active": ("another infx process drives this run", "wait, or end that process"),
         "not-artifacts": ("the folder holds no aiperf export", "name an aiperf artifact folder"),
+        "not-samples": (
+            "no samples of lm-eval there, or several files of them",
+            "name one samples file, or run lm-eval with --log_samples",
+        ),
+        "bad-samples": ("a file of samples is not what lm-eval writes", "run the evaluation again"),
+        "questions-differ": (
+            "two evaluations did not ask the same questions in the same words",
+            "compare evaluations of one task, shots and limit, or their scores alone",
+        ),
+        "filter-missing": (
+            "an evaluation lacks a filter that the other one has",
+            "compare evaluations of one task's version",
+        ),
         "axis-constant": (
             "an axis to compare by that has one value in the run",
             "name one that varies, as the error lists them",
@@ -307,6 +324,42 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "mono-untold": (
             "mono is on, and the engine counts no steps that it served",
             "nothing: what the engine logs of mono was looked at",
+        ),
+        "preemptions-untold": (
+            "the engine does not tell its preemptions, so a storm of them would not be seen",
+            "read its log for preempted or retracted requests",
+        ),
+        "config-untold": (
+            "the running server tells none of the settings that were planned",
+            "read its log, or an engine option that makes it tell",
+        ),
+        "power-unreadable": (
+            "the log of the accelerators' power holds no sample",
+            "read what the tool says in power.csv: there is no J/token",
+        ),
+        "power-local-time": (
+            "the power log's times are local, and it does not state their distance to UTC",
+            "log with infx, or write the line that docs/energy.md names: there is no J/token",
+        ),
+        "power-gpus": (
+            "the power log is of other accelerators than the point's, or of too few",
+            "look at CUDA_VISIBLE_DEVICES and power.csv: there is no J/token",
+        ),
+        "power-not-bracketed": (
+            "the power log does not reach over both ends of the measured window",
+            "look at power.csv, and at the clocks: there is no J/token",
+        ),
+        "power-gap": (
+            "no sample of an accelerator's power for more than 3 s of the window",
+            "look for what kept the tool from its samples: there is no J/token",
+        ),
+        "power-bad-sample": (
+            "the tool had no number for an accelerator's power within the window",
+            "look at power.csv: there is no J/token",
+        ),
+        "gpu-slowed": (
+            "the driver held an accelerator's clocks down: heat, a power brake, a fault",
+            "cool or mend the machine, then measure again",
         ),
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },

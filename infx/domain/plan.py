@@ -10,7 +10,7 @@ from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.point import Arm, Point
 
-__all__ = ["Candidate", "Cost", "Disposition", "Job", "Plan"]
+__all__ = ["Candidate", "Cost", "Disposition", "Job", "Plan", "marked"]
 
 Disposition = Literal["run", "reused", "excluded", "duplicate", "deferred"]
 
@@ -50,10 +50,20 @@ class Job:
     repeat: int = 1
     group: str = ""
 
+    @property
+    def unit(self) -> str:
+        """What goes as a whole: the job's group, or the job."""
+        return self.group or self.job_id
+
+
+def marked(name: str, repeat: int) -> str:
+    """Return ``name`` of a job or point for people: ``-r2`` follows where it is the second time."""
+    return f"{name}-r{repeat}" if repeat > 1 else name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """An estimate before anything is spent."""
+    """An estimate before anything is spent; ``points`` counts each time that one is measured."""
 
     jobs: int
     points: int

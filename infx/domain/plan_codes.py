@@ -47,6 +47,14 @@ CONFIG_CODES: dict[str, tuple[str, str]] = {
     "unknown-name": ("an expression names something that is not an axis", "correct the name"),
     "expression-cycle": ("expressions need each other's values", "break the cycle"),
     "expression-failed": ("an expression has no value here", "guard it with a condition"),
+    "bad-table": (
+        "a table that cannot be read: no rows, or rows that do not fit its header",
+        "write CSV with a header, or a JSON list of objects",
+    ),
+    "bad-cell": (
+        "a cell of a table to judge that is not a finite number",
+        "correct it, or leave the row out with --only",
+    ),
     "bad-record": ("a JSON record of infx that cannot be read", "write it again with infx"),
 }
 
@@ -101,6 +109,10 @@ PLAN_CODES: dict[str, tuple[str, str]] = {
     "repeat-differs": (
         "the same point twice, judged by different bars or limits",
         "keep one of them",
+    ),
+    "no-partner": (
+        "points of a plan with interleaved arms that have none to be measured in turn with",
+        "nothing, or give the other arm the same concurrency and workload",
     ),
     "rule-unused": ("an exclude rule applies to no candidate", "correct or remove it"),
     "exclusion-expired": (

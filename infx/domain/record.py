@@ -58,7 +58,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAccounting:
-    """Where every request went. ``profiled`` = ok + errors; warm-up never counts.
+    """Where every request went; warm-up never counts.
 
     ``cancelled`` were cut in flight at the end of a timed run: aiperf tells only its log.
     """
@@ -69,6 +69,11 @@ class RequestAccounting:
     errors: int
     cancelled: int
     errors_by_category: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def profiled(self) -> int:
+        """The requests of the window that ended, well or not."""
+        return self.ok + self.errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +109,14 @@ class Measurement:
     Latencies in ms; interactivity in tokens/s a user: ``interactivity_tok_s.p90`` is
     1000 / p90(ITL), the slow tail, and ``e2e_interactivity_tok_s.p90`` is 1 / p90(E2EL_i / OSL_i)
     (InferenceX's North Star). Throughput in tokens/s divided by accelerators.
-    ``context`` is input and output of a request in tokens; ``steady_s`` the seconds of the window in
-    which all lanes were open (None: no lanes were asked, or never all open). ``error_bounds`` maps a
-    latency to the bounds that its failed requests leave; empty when none failed.
+    ``tpot_ms`` is ``itl_ms`` by definition (`infx.analysis.measurements`). ``context`` is input and
+    output of a request in tokens; ``steady_s`` the seconds of the window in which all lanes were
+    open (None: no lanes were asked, or never all open). ``error_bounds`` maps a latency to the
+    bounds that its failed requests leave; empty when none failed.
     ``theoretical_prefix_hit_share`` is the share of replayed sessions' input (0 … 1) that a cache
-    without limits would find.
+    without limits would find; ``cached_input`` the input tokens of a request that the server says
+    it found in its cache, and ``prefix_hit_share`` their share of all input (None: it does not say
+    it with every answer).
     """
 
     window_s: float
@@ -131,6 +139,8 @@ class Measurement:
     context: Distribution | None = None
     steady_s: float | None = None
     error_bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    cached_input: Distribution | None = None
+    prefix_hit_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

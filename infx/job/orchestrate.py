@@ -24,6 +24,7 @@ from infx.job.container import Wrapping, wrapping
 from infx.job.counters import Scraper
 from infx.job.events import Events
 from infx.job.ports import free_port
+from infx.job.power import sampled
 from infx.job.prompt_file import write_prompts
 from infx.job.readiness import wait_ready
 from infx.job.record import fresh_folder, write_record, writing
@@ -207,7 +208,7 @@ class Job:
         words = client.arguments(point, server.site.url, tokenizer, prompts, artifacts)
         self._add(work, "aiperf", artifacts, ("aiperf", *words))
         scraper.begin()
-        with work.phase("client"):
+        with self._sampled(work), work.phase("client"):
             client.measure(
                 words,
                 server,
@@ -219,6 +220,14 @@ class Job:
                 limit_s=self._spec.limit_s(point),
             )
         work.record = replace(work.record, counters=scraper.end())
+
+    @contextmanager
+    def _sampled(self, work: Work) -> Iterator[None]:
+        with sampled(self._arm, self._folder, os.environ) as log:
+            if log:
+                artifacts = {**work.record.artifacts, "power": self._relative(log)}
+                work.record = replace(work.record, artifacts=artifacts)
+            yield
 
     def _score(self, work: Work, server: Server) -> None:
         point = work.record.point
@@ -281,6 +290,7 @@ class Job:
             scheduler_id=self.allocation.scheduler_id,
             started_s=started_s,
             node=self.allocation.node,
+            repeat=spec.job.repeat,
         )
 
     def _differences(self) -> tuple[Finding, ...]:

@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from infx.domain.plan import Job, Plan
+from infx.domain.plan import Job, Plan, marked
 from infx.domain.point import Point
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.launch.events import Event
 from infx.launch.timing import Timing
 from infx.store.kept import kept
+from infx.store.rows import PointKey
 
 __all__ = ["Board", "JobLine"]
 
@@ -47,6 +48,12 @@ class JobLine:
         return self.state == "queued" and bool(self.why)
 
     @property
+    def busy(self) -> bool:
+        """True while its job works: it does not wait in a queue, nor has it told its end (of an
+        attempt that took its turn the scheduler tells it later)."""
+        return not self.in_queue and not self.over
+
+    @property
     def done(self) -> int:
         """Points that have a result."""
         return len(self.job.points) - len(self.left)
@@ -61,11 +68,11 @@ class Board:
     timing: Timing = field(default_factory=Timing)
 
     @classmethod
-    def of(cls, run_id: str, plan: Plan, statuses: Mapping[str, Status]) -> Board:
-        """Return the board of a run of which ``statuses`` (by point id) are known."""
+    def of(cls, run_id: str, plan: Plan, statuses: Mapping[PointKey, Status]) -> Board:
+        """Return the board of a run of which ``statuses`` are known."""
         lines = {}
         for job in plan.jobs:
-            left = {p.label for p in job.points if not kept(statuses[p.point_id])}
+            left = {p.label for p in job.points if not kept(statuses[job.job_id, p.point_id])}
             lines[job.job_id] = JobLine(job, left, state="waiting" if left else "ended")
         return cls(run_id, lines)
 
@@ -150,7 +157,7 @@ class Board:
     def left_s(self, now_s: float) -> float:
         """Return the expected seconds until everything is measured, as many jobs at a time as run
         now (one when none does)."""
-        going = [line for line in self.active if not line.in_queue]
+        going = [line for line in self.active if line.busy]
         later = [*self.waiting, *(line for line in self.active if line.in_queue)]
         later_s = sum(self.timing.start_s(line.job) + self._points_s(line) for line in later)
         going_s = sum(self._active_s(line, now_s) for line in going)
@@ -243,7 +250,7 @@ def _point(line: JobLine) -> Point | None:
 
 def _name(line: JobLine) -> str:
     point = _point(line)
-    return point.name if point else line.job.name
+    return marked(point.name, line.job.repeat) if point else line.job.name
 
 
 def _verdict_text(event: Event) -> str:
@@ -253,7 +260,7 @@ def _verdict_text(event: Event) -> str:
 def _verdict(record: PointRecord) -> str:
     status = record.status
     tail = f": {status.sentence}" if status.sentence and status.state != "ok" else ""
-    return f"{record.point.name}: {status}{tail}"
+    return f"{marked(record.point.name, record.attempt.repeat)}: {status}{tail}"
 
 
 def _summary(records: Sequence[PointRecord]) -> str:

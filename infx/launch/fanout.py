@@ -1,4 +1,8 @@
-"""Which jobs may go now: the canary of an entry first, then the rest; nothing of a stopped one."""
+"""Which jobs may go now: the canary of an entry first, then the rest; nothing of a stopped one.
+
+The jobs of a group go together: a group is a canary as a whole, and one that has begun is measured
+to its end, whatever a part of it has shown.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass, field
 from infx.domain.plan import Job
 from infx.domain.status import Status
 from infx.plan.jobs import job_s
+from infx.store.rows import PointKey
 
 __all__ = ["Fanout", "entry_of"]
 
@@ -26,29 +31,40 @@ def entry_of(job: Job) -> str:
 @dataclass(slots=True)
 class Fanout:
     """``canary``: an entry's cheapest job must measure something before its others are launched.
-    ``fail_fast``: an entry's first failure stops it. ``stopped`` maps an entry to (code, why)."""
+    ``fail_fast``: an entry's first failure stops it. ``stopped`` maps an entry to (code, why);
+    ``canaries`` to the jobs that went first and have not ended. ``spared`` are groups of a stopped
+    entry that go on: a part of theirs was its failure."""
 
     canary: bool = False
     fail_fast: bool = False
     proven: set[str] = field(default_factory=set)
-    canaries: dict[str, str] = field(default_factory=dict)
+    canaries: dict[str, set[str]] = field(default_factory=dict)
     stopped: dict[str, tuple[str, str]] = field(default_factory=dict)
+    spared: set[str] = field(default_factory=set)
 
-    def know(self, jobs: Iterable[Job], statuses: Mapping[str, Status]) -> None:
+    def know(self, jobs: Iterable[Job], statuses: Mapping[PointKey, Status]) -> None:
         """Take what an earlier drive of the run has shown: its entries need no canary again."""
         for job in jobs:
-            if any(statuses[point.point_id].state in PROOF for point in job.points):
+            if any(statuses[job.job_id, p.point_id].state in PROOF for p in job.points):
                 self.proven.add(entry_of(job))
 
     def ready(self, waiting: Iterable[Job], held: Collection[Job]) -> list[Job]:
-        """Return the jobs to launch, in order, beside those that are open (``held``)."""
-        open_ids = {job.job_id for job in held}
+        """Return the jobs to launch, in order, beside those that are open (``held``).
+
+        A part of a group that is open waits for its end: two parts never run side by side.
+        """
+        open_units = {job.unit for job in held}
         busy = {entry_of(job) for job in held}
+        able = [job for job in waiting if job.unit not in open_units and not self.stops(job)]
         jobs: dict[str, list[Job]] = {}
-        for job in waiting:
-            if job.job_id not in open_ids and entry_of(job) not in self.stopped:
-                jobs.setdefault(entry_of(job), []).append(job)
-        return [job for entry, group in jobs.items() for job in self._going(entry, group, busy)]
+        for job in able:
+            jobs.setdefault(entry_of(job), []).append(job)
+        units = {unit for entry, some in jobs.items() for unit in self._going(entry, some, busy)}
+        return [job for job in able if job.unit in units]
+
+    def stops(self, job: Job) -> bool:
+        """Return True when nothing more of the job's entry is launched, and the job neither."""
+        return entry_of(job) in self.stopped and job.group not in self.spared
 
     def ended(self, job: Job, statuses: Collection[Status]) -> None:
         """Take how a job ended for good."""
@@ -56,18 +72,26 @@ class Fanout:
         bad = next((s for s in statuses if s.state not in NO_FAILURE), None)
         if any(status.state in PROOF for status in statuses):
             self.proven.add(entry)
+        first = self.canaries.get(entry, set())
+        led, more = job.job_id in first, first - {job.job_id}
+        self.canaries[entry] = more
         if bad is None or entry in self.stopped:
             return
-        if self.canaries.get(entry) == job.job_id and entry not in self.proven:
+        if led and not more and entry not in self.proven:
             self.stopped[entry] = ("canary-failed", f"{job.name} went first and ended {bad}")
         elif self.fail_fast:
             self.stopped[entry] = ("stopped-early", f"{job.name} ended {bad}")
+            self.spared |= {job.group} - {""}
 
-    def _going(self, entry: str, jobs: list[Job], busy: Collection[str]) -> list[Job]:
+    def _going(self, entry: str, jobs: list[Job], busy: Collection[str]) -> set[str]:
+        """Return the units of an entry that may go."""
         if not self.canary or entry in self.proven:
-            return jobs
+            return {job.unit for job in jobs}
         if entry in busy:  # by its canary, or by what an earlier drive launched
-            return []
-        cheapest = min(jobs, key=job_s)
-        self.canaries[entry] = cheapest.job_id
-        return [cheapest]
+            return set()
+        costs: dict[str, float] = {}
+        for job in jobs:
+            costs[job.unit] = costs.get(job.unit, 0.0) + job_s(job)
+        going = min(costs, key=lambda unit: costs[unit])  # what is left of one is cheaper than it
+        self.canaries[entry] = {job.job_id for job in jobs if job.unit == going}
+        return {going}

@@ -16,7 +16,7 @@ from infx.domain.point import Point
 from infx.domain.serial import encode_pretty
 from infx.domain.status import Status
 from infx.plan import write_plan
-from infx.store import FILE, RunRow, Store, kept, run_dir, writing
+from infx.store import FILE, PointKey, RunRow, Store, kept, run_dir, writing
 from infx.store.layout import PLAN, RUN
 
 __all__ = ["check_space", "create_run", "new_run_id", "open_store", "to_measure"]
@@ -90,31 +90,32 @@ def check_space(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
 
 def to_measure(
     plan: Plan,
-    statuses: Mapping[str, Status],
+    statuses: Mapping[PointKey, Status],
     *,
     retry_failed: bool = False,
     time_limit_s: int = 0,
 ) -> dict[str, Job]:
     """Return, by job id, the jobs with the points that have no kept result; others are left out.
 
-    ``statuses`` is by point id. ``retry_failed`` adds failed and invalid points but those that
+    ``retry_failed`` adds failed and invalid points but those that
     passed their time limit: they are added, under the new limit, when ``time_limit_s`` is larger.
     """
 
-    def late(point: Point) -> bool:
-        return statuses[point.point_id].code == "time-limit"
+    def late(point: Point, job: Job) -> bool:
+        return statuses[job.job_id, point.point_id].code == "time-limit"
 
     def wanted(point: Point, job: Job) -> bool:
-        if late(point):
+        if late(point, job):
             return time_limit_s > job.time_limit_s
-        status = statuses[point.point_id]
+        status = statuses[job.job_id, point.point_id]
         return status.state != "ok" if retry_failed else not kept(status)
 
     found: dict[str, Job] = {}
     for job in plan.jobs:
         points = tuple(point for point in job.points if wanted(point, job))
         if points:
-            limit_s = time_limit_s if any(map(late, points)) else job.time_limit_s
+            again = any(late(point, job) for point in points)
+            limit_s = time_limit_s if again else job.time_limit_s
             found[job.job_id] = replace(job, points=points, time_limit_s=limit_s)
     return found
 

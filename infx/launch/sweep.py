@@ -181,7 +181,7 @@ class Sweep:
         for order in orders:
             attempt = replace(order.attempt, scheduler_id=ids[order.name], started_s=now_s)
             self._hold(replace(order, attempt=attempt))
-            del self._waiting.jobs[attempt.job_id]
+            self._waiting.launched(attempt.job_id)
             how = (
                 f"submitted as {attempt.scheduler_id or 'unknown'}" if attempt.batch else "launched"
             )
@@ -195,10 +195,10 @@ class Sweep:
         attempts = self._store.attempts(self._run.run_id, open_only=True)
         for attempt in (a for a in attempts if a.unique_name not in self._open):
             job = self._jobs[attempt.job_id]
-            left = tuple(p for p in job.points if not kept(statuses[p.point_id]))
+            left = tuple(p for p in job.points if not kept(statuses[job.job_id, p.point_id]))
             order = self._order(attempt, replace(job, points=left or job.points))
             self._hold(replace(order, adopted=True))
-            self._waiting.jobs.pop(attempt.job_id, None)
+            self._waiting.launched(attempt.job_id)
             number, since_s = attempt.number, attempt.started_s
             self._tell(self._board.launched(attempt.job_id, number, since_s, "followed again"))
 

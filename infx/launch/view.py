@@ -37,7 +37,7 @@ def standing(run: RunRow, statuses_kept: bool, attempts: Sequence[Attempt] = ())
 
 def snapshot(store: Store, run: RunRow, plan: Plan) -> Board:
     """Return the board of a run as it is now, as far as files here tell."""
-    statuses = {row.point_id: row.status for row in store.points(run.run_id)}
+    statuses = {row.key: row.status for row in store.points(run.run_id)}
     board = Board.of(run.run_id, plan, statuses)
     jobs = {job.job_id: job for job in plan.jobs}
     driven = bool(holder(Path(run.folder)))
@@ -45,7 +45,7 @@ def snapshot(store: Store, run: RunRow, plan: Plan) -> Board:
         if not driven and not attempt.batch:
             continue  # it ended with its driver
         job = jobs[attempt.job_id]
-        left = tuple(p for p in job.points if not kept(statuses[p.point_id]))
+        left = tuple(p for p in job.points if not kept(statuses[job.job_id, p.point_id]))
         board.lines[job.job_id].job = replace(job, points=left or job.points)
         board.launched(job.job_id, attempt.number, attempt.started_s)
         for event in Tail(attempt_dir(Path(run.folder), job, attempt.number) / FILE).read():

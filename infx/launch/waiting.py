@@ -13,13 +13,16 @@ from infx.domain.status import Status
 from infx.launch.fanout import Fanout, entry_of
 from infx.launch.policy import RETRIED, Policy, bad_nodes, decide
 from infx.launch.runs import to_measure
-from infx.store import Store
+from infx.store import PointKey, Store
 
 __all__ = ["Waiting"]
 
 
 class Waiting:
-    """``jobs`` maps the id of each to the job with the points that are left to measure."""
+    """``jobs`` maps the id of each to the job with the points that are left to measure.
+
+    They go in the plan's order, but the rest of a group that has begun goes before all others.
+    """
 
     def __init__(
         self, store: Store, run_id: str, plan: Plan, policy: Policy, fanout: Fanout
@@ -27,16 +30,23 @@ class Waiting:
         self._store, self._run_id, self._policy, self._fanout = store, run_id, policy, fanout
         self._plan = plan
         self._known = {job.job_id: job for job in plan.jobs}
+        self._places = {job_id: place for place, job_id in enumerate(self._known)}
+        self._begun: set[str] = set()
         self.jobs: dict[str, Job] = {}
         fanout.know(plan.jobs, self.statuses())
 
-    def statuses(self) -> Mapping[str, Status]:
-        """Return the status of every point of the run, by its id."""
-        return {row.point_id: row.status for row in self._store.points(self._run_id)}
+    def statuses(self) -> Mapping[PointKey, Status]:
+        """Return the status of every point of the run."""
+        return {row.key: row.status for row in self._store.points(self._run_id)}
 
     def ready(self, held: Collection[Job]) -> list[Job]:
         """Return the jobs that may be launched beside those that are open (``held``)."""
-        return self._fanout.ready(self.jobs.values(), held)
+        return self._fanout.ready(sorted(self.jobs.values(), key=self._turn), held)
+
+    def launched(self, job_id: str) -> None:
+        """Take a job off the list: an executor has it."""
+        self._begun.add(self._known[job_id].group)
+        self.jobs.pop(job_id, None)
 
     def excluded(self, jobs: Iterable[Job]) -> list[tuple[str, ...]]:
         """Return the nodes that may not run each of the jobs."""
@@ -45,7 +55,7 @@ class Waiting:
 
     def stopped(self, job: Job) -> bool:
         """Return True when nothing more of the job's entry is launched."""
-        return entry_of(job) in self._fanout.stopped
+        return self._fanout.stops(job)
 
     def leave_out(self) -> list[tuple[str, list[PointRecord]]]:
         """Skip the jobs of entries that were stopped; return their ids with what was recorded."""
@@ -72,6 +82,9 @@ class Waiting:
         """Take how a job ended for good; it may stop its entry."""
         self._fanout.ended(self._known[job_id], statuses)
 
+    def _turn(self, job: Job) -> tuple[bool, int]:
+        return job.group not in self._begun, self._places[job.job_id]
+
     def _endings(self) -> tuple[Mapping[str, Sequence[Ending]], Sequence[Ending]]:
         """Return the ended attempts by job, and of the whole run those that the machine failed."""
         endings = self._store.endings(self._run_id)
@@ -86,5 +99,5 @@ class Waiting:
         return records
 
     def _skipped(self, point: Point, job: Job, status: Status) -> PointRecord:
-        attempt = Attempt(run_id=self._run_id, job_id=job.job_id, number=0)
+        attempt = Attempt(run_id=self._run_id, job_id=job.job_id, number=0, repeat=job.repeat)
         return PointRecord(point=point, status=status, attempt=attempt)

@@ -32,12 +32,12 @@ def environment(records: Sequence[PointRecord]) -> dict[str, str]:
 
 
 def _details(arm_id: str, records: Sequence[PointRecord]) -> ArmDetails:
-    first = records[0]
+    first = next((record for record in records if record.provenance.server_argv), records[0])
     return ArmDetails(
         anchor=f"arm-{short(arm_id)}",
         title=first.point.entry,
         arm=first.point.arm,
-        server_argv=command(first.provenance.server_argv),
+        server_argv=first.provenance.server_argv,
         env=first.provenance.env,
         axes=_axes(first),
         server=first.provenance.server,

@@ -1,122 +1,110 @@
-"""From records and plan to the report's model: a pure function."""
+"""From records and plans to the report's model: a pure function."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
-from infx.analysis.accuracy import judge_record
-from infx.analysis.curves import Line, line_frontiers, line_of, lines_of
-from infx.analysis.pareto import VIEWS, View
+from infx.domain.hardware import Price
 from infx.domain.plan import Plan
-from infx.domain.point import Point, short
 from infx.domain.record import PointRecord
 from infx.report.arms import arm_details, environment
-from infx.report.gates import gates, verdict
-from infx.report.ledger import exclusions
-from infx.report.model import Chart, Mark, PointRow, ReportModel, RunFacts, ScoreRow, Series
+from infx.report.baseline import baseline_of, compared_with, with_changes
+from infx.report.charts import charts_of, on_frontiers
+from infx.report.filters import filters_of
+from infx.report.gates import Judged, gates, verdict
+from infx.report.ledger import counts_of, exclusions, left_out_of
+from infx.report.lines import bands_of, coverage_of, with_chances
+from infx.report.model import Baseline, PointRow, ReportModel, RunData, RunFacts
+from infx.report.points import reused_of, rows_of, series_of
+from infx.report.scores import scores_of
 
-__all__ = ["LEFT_OUT_SHOWN", "build"]
+__all__ = ["LEFT_OUT_SHOWN", "build", "build_runs"]
 
 LEFT_OUT_SHOWN = 200
 """Candidates that were not run are listed up to here (each is about 150 bytes of page)."""
 
-FEW_QUESTIONS = 100
-"""Below this many, the 95 % interval of a share is wider than a fifth."""
+Prices = Mapping[str, Price]
 
 
 def build(records: Sequence[PointRecord], plan: Plan, facts: RunFacts) -> ReportModel:
     """Return the report of one run. Points of the plan without a record count as not run."""
-    rows = _rows(records, plan)
-    scores = [_score_row(record) for record in records if record.point.mode == "evaluation"]
-    answers = gates(rows, scores, plan)
-    level, sentence = verdict(rows, plan, answers)
-    left_out = [candidate for candidate in plan.ledger if candidate.disposition != "run"]
+    return build_runs([RunData(facts=facts, plan=plan, records=tuple(records))])
+
+
+def build_runs(
+    runs: Sequence[RunData], baseline: Sequence[RunData] = (), prices: Prices | None = None
+) -> ReportModel:
+    """Return one report of all ``runs`` (at least one), beside the ``baseline``.
+
+    A point that several hold is one row: its records are repeats. ``prices`` are those of an
+    accelerator by the name of its hardware.
+    """
+    prices = prices or {}
+    rows, before = _rows(runs, baseline, prices)
+    rows, since = _since(runs, baseline, rows, before)
+    plans = list({(run.plan.plan_id, run.plan.candidates): run.plan for run in runs}.values())
+    records = [record for run in runs for record in run.records]
+    judged = Judged(
+        rows=rows,
+        scores=scores_of(runs),
+        plans=plans,
+        series=tuple({row.series.number: row.series for row in rows}.values()),
+        coverage=coverage_of(rows),
+        prices=prices,
+        baseline=since,
+    )
+    answers = gates(judged)
+    level, sentence = verdict(judged, answers)
     return ReportModel(
-        facts=facts,
+        facts=runs[0].facts,
+        runs=tuple(run.facts for run in runs),
         level=level,
         verdict=sentence,
         gates=tuple(answers),
-        series=tuple({row.series.number: row.series for row in rows}.values()),
-        charts=tuple(_chart(view, rows) for view in VIEWS),
+        series=judged.series,
+        charts=charts_of(rows, bands_of(rows)),
         rows=tuple(rows),
-        scores=tuple(scores),
-        counts=plan.counts,
-        candidates=plan.candidates,
-        excluded_by=exclusions(plan),
-        left_out=tuple(left_out[:LEFT_OUT_SHOWN]),
-        left_out_total=sum(n for kind, n in plan.counts.items() if kind != "run"),
-        plan_findings=plan.findings,
+        scores=judged.scores,
+        counts=counts_of(plans),
+        candidates=sum(plan.candidates for plan in plans),
+        excluded_by=exclusions(plans),
+        left_out=left_out_of(plans)[:LEFT_OUT_SHOWN],
+        left_out_total=sum(n for kind, n in counts_of(plans).items() if kind != "run"),
+        plan_findings=tuple(found for plan in plans for found in plan.findings),
         arms=arm_details(records),
         environment=environment(records),
+        baseline=since,
+        filters=filters_of(rows),
+        workloads=tuple(dict.fromkeys(one.workload for one in judged.series)),
+        coverage=judged.coverage,
+        prices=prices,
     )
 
 
-def _rows(records: Sequence[PointRecord], plan: Plan) -> list[PointRow]:
-    measured = [record for record in records if record.point.mode == "throughput"]
-    series = _series([*plan.points, *(record.point for record in measured)])
-    runs = Counter(r.point.point_id for r in measured if r.status.state == "ok")
-    frontiers = line_frontiers(measured, VIEWS)
-    return [
-        PointRow(
-            anchor=f"{short(record.point.point_id)}-{index}",
-            series=series[line_of(record.point)],
-            record=record,
-            frontiers=frontiers.get(index, frozenset()),
-            runs=runs[record.point.point_id],
-        )
-        for index, record in enumerate(measured)
-    ]
+def _rows(
+    runs: Sequence[RunData], baseline: Sequence[RunData], prices: Prices
+) -> tuple[list[PointRow], list[PointRow]]:
+    """Return the rows of the runs and those of the baseline; a line that both have is one."""
+    points = [point for run in (*runs, *baseline) for point in run.plan.points]
+    points += [record.point for run in (*runs, *baseline) for record in run.records]
+    series = series_of(points)
+    usd_gpu_hour = {name: price.usd_gpu_hour for name, price in prices.items()}
+
+    def rows_in(some: Sequence[RunData]) -> list[PointRow]:
+        records = [record for run in some for record in run.records]
+        return on_frontiers(rows_of(records, series, usd_gpu_hour, reused_of(some)), usd_gpu_hour)
+
+    return with_chances(rows_in(runs)), rows_in(baseline)
 
 
-def _series(points: Iterable[Point]) -> dict[Line, Series]:
-    lines = lines_of(points)
-    return {
-        line: Series(
-            number=number,
-            label=f"{line.entry} ({apart})" if (apart := line.apart(lines)) else line.entry,
-            entry=line.entry,
-            workload=line.workload,
-        )
-        for number, line in enumerate(lines)
-    }
-
-
-def _chart(view: View, rows: Sequence[PointRow]) -> Chart:
-    marks = [_mark(view, row) for row in rows if row.plotted]
-    lines: dict[int, list[Mark]] = {}
-    for mark in sorted(marks, key=lambda mark: mark.x):
-        if mark.on_frontier:
-            lines.setdefault(mark.row.series.number, []).append(mark)
-    frontiers = {number: tuple(line) for number, line in lines.items()}
-    return Chart(view=view, marks=tuple(marks), frontiers=frontiers)
-
-
-def _mark(view: View, row: PointRow) -> Mark:
-    assert row.record.measurement
-    x, y = view.coordinates(row.record.measurement)
-    return Mark(x=x, y=y, row=row, on_frontier=view.key in row.frontiers)
-
-
-def _score_row(record: PointRecord) -> ScoreRow:
-    return ScoreRow(
-        anchor=short(record.point.point_id),
-        record=record,
-        score=record.score,
-        verdicts=tuple(judge_record(record)),
-        note=_score_note(record),
-    )
-
-
-def _score_note(record: PointRecord) -> str:
-    score, weights = record.score, record.point.arm.model.weights
-    if not score or record.status.state != "ok":
-        return record.status.sentence
-    notes = [finding.sentence for finding in record.findings if finding.level == "warning"]
-    if weights.startswith("random:"):
-        notes.append(f"the weights are random ({weights}), so right answers are luck")
-    elif not any(found.score for found in score.filters.values()):
-        notes.append("no answer was right on any filter")
-    if score.questions < FEW_QUESTIONS:
-        notes.append(f"{score.questions} questions only: a check that it runs, not a score")
-    return "; ".join(notes)
+def _since(
+    runs: Sequence[RunData],
+    baseline: Sequence[RunData],
+    rows: Sequence[PointRow],
+    before: Sequence[PointRow],
+) -> tuple[list[PointRow], Baseline | None]:
+    if not baseline:
+        return list(rows), None
+    found = compared_with(runs, baseline)
+    changed = with_changes(rows, found)
+    return changed, baseline_of(baseline, found, changed, before)

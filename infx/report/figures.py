@@ -8,7 +8,22 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
 
-__all__ = ["blank", "clock", "command", "count", "duration", "figure", "percent", "plain", "values"]
+from infx.domain.point import Arm
+
+__all__ = [
+    "blank",
+    "clock",
+    "command",
+    "count",
+    "duration",
+    "figure",
+    "image",
+    "percent",
+    "plain",
+    "signed",
+    "spread",
+    "values",
+]
 
 blank = "–"
 
@@ -26,6 +41,16 @@ def figure(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """Return a share of 0 … 1 as a percentage."""
     return blank if share is None else f"{figure(share * 100)} %"
+
+
+def signed(share: float) -> str:
+    """Return a change of a figure as a percentage with its sign: ``+3.2 %``."""
+    return f"{share * 100:+.1f} %"
+
+
+def spread(low: float | None, high: float | None) -> str:
+    """Return ``1.20 – 1.31``, nothing where there is no interval."""
+    return "" if low is None or high is None else f"{figure(low)} – {figure(high)}"
 
 
 def count(number: int, noun: str) -> str:
@@ -50,6 +75,12 @@ def command(argv: Iterable[str]) -> str:
     """Return a command line that a shell takes, one option a line."""
     words = [shlex.quote(word) for word in argv]
     return "".join(f"{_gap(word)}{word}" for word in words).lstrip()
+
+
+def image(arm: Arm) -> str:
+    """Return the image's name, with eight digits of its digest where it has one."""
+    digest = arm.image_digest.removeprefix("sha256:")[:8]
+    return f"{arm.image} ({digest})" if digest else arm.image
 
 
 def plain(value: object) -> str:

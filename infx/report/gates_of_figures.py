@@ -6,39 +6,56 @@ from collections.abc import Sequence
 
 from infx.analysis.acceptance import Tolerance, independent_draws, tolerance
 from infx.analysis.evidence import Limits
-from infx.analysis.pareto import NORTH_STAR
+from infx.analysis.metrics import FEW_IN_TAIL
+from infx.domain.record import Measurement, PointRecord
 from infx.report.figures import count, figure, percent
 from infx.report.model import Gate, Level, PointRow
 
-__all__ = ["acceptance", "coverage", "mono", "noise", "requests", "samples"]
-
-COVERAGE_ADVICE = 5
-"""Points on a frontier below which a curve's shape is a guess (public review practice)."""
-
-TAIL_SAMPLES = 10
-"""Requests below which a p90 is decided by the single slowest one."""
+__all__ = ["acceptance", "errors", "mono", "samples"]
 
 
-def requests(valid: Sequence[PointRow]) -> Gate:
-    """Return how many requests stand behind the valid points, and how many were lost."""
-    seen = [row.record.measurement.requests for row in valid if row.record.measurement]
-    sent = sum(part.ok + part.errors for part in seen)
-    lost = sum(part.errors + part.cancelled for part in seen)
-    sentence = f"{count(sent, 'request')} in valid points, {lost} failed or cut"
-    level: Level = "note" if lost else "good"
-    return Gate(name="Requests", level=level, sentence=f"{sentence}; warm-up is not counted.")
+def errors(valid: Sequence[PointRow]) -> Gate:
+    """Return how many requests stand behind the valid points, how many failed or were cut, and how
+    far those that failed could move a p90 whatever they had measured."""
+    records = [record for row in valid for record in row.repeats]
+    seen = [(record, record.measurement) for record in records if record.measurement]
+    sent = sum(m.requests.ok + m.requests.errors for _, m in seen)
+    failed = sum(m.requests.errors for _, m in seen)
+    cut = sum(m.requests.cancelled for _, m in seen)
+    sentence = f"{count(sent, 'request')} in valid points, {failed} failed, {cut} cut at the end"
+    sentence += "; warm-up is not counted."
+    items = tuple(_failed(record, m) for record, m in seen if m.requests.errors)
+    level: Level = "note" if failed or cut else "good"
+    return Gate(name="Errors", level=level, sentence=sentence, items=items)
+
+
+def _failed(record: PointRecord, seen: Measurement) -> str:
+    asked = seen.requests
+    kinds = ", ".join(f"{name} {number}" for name, number in asked.errors_by_category.items())
+    told = f"{record.point.label}: {asked.errors} of {asked.ok + asked.errors} failed"
+    told += f" ({kinds})" if kinds else ""
+    bounds = [_bound(key, found.p90) for key, found in seen.error_bounds.items()]
+    return "; ".join([told, *bounds])
+
+
+def _bound(key: str, p90: tuple[float, float | None]) -> str:
+    """Return between what the p90 of a latency lies, whatever its failed requests took."""
+    least, most = p90
+    name = key.removesuffix("_ms").upper()
+    upper = "any value" if most is None else figure(most)
+    return f"p90 {name} {figure(least)} to {upper} ms"
 
 
 def samples(valid: Sequence[PointRow]) -> Gate:
     """Return whether every p90 has a tail of its own."""
-    pairs = [(row, row.record.measurement.requests.ok) for row in valid if row.record.measurement]
-    few = [(row, n) for row, n in pairs if n < TAIL_SAMPLES]
+    pairs = [(row, min(_requests(row))) for row in valid]
+    few = [(row, n) for row, n in pairs if n < FEW_IN_TAIL]
     least = min(n for _, n in pairs)
     if not few:
         sentence = f"{count(least, 'request')} or more behind every p90."
         return Gate(name="Samples", level="good", sentence=sentence)
-    sentence = f"{len(few)} of {count(len(pairs), 'valid point')} with fewer than {TAIL_SAMPLES} "
-    sentence += f"requests behind a p90 (least {least}): there the slowest one decides it."
+    sentence = f"{len(few)} of {count(len(pairs), 'valid point')} with fewer than {FEW_IN_TAIL} "
+    sentence += f"requests behind a p90 (least {least}): there one slow request decides it."
     items = tuple(f"{row.record.point.label}: {count(n, 'request')}" for row, n in few)
     return Gate(name="Samples", level="note", sentence=sentence, items=items)
 
@@ -53,8 +70,8 @@ def acceptance(rows: Sequence[PointRow]) -> list[Gate]:
     lengths = sorted({figure(row.record.point.arm.acceptance.length) for row in measured})
     realised = [row for row in measured if row.anchor not in off]
     sentence = f"Synthetic length {', '.join(lengths)} realised on {len(realised)} of "
-    sentence += f"{count(len(measured), 'measured point')}{_distance(realised)}"
-    limits = [limit for row in measured if (limit := _limit(row))]
+    sentence += f"{count(len(measured), 'measured point')}{_distance(_records(realised))}"
+    limits = [limit for record in _records(measured) if (limit := _limit(record))]
     sentence += f"; {max(limits, key=lambda limit: limit.share)}" if limits else ""
     level: Level = "attention" if off else "good"
     return [
@@ -72,39 +89,23 @@ def mono(rows: Sequence[PointRow]) -> list[Gate]:
     unused = {row.anchor: told for row in measured if (told := _told(row, "mono-unused"))}
     served = [row for row in measured if row.anchor not in faults | unused]
     sentence = f"Mono served its steps on {len(served)} of {count(len(measured), 'measured point')}"
-    sentence += _served(served)
+    sentence += _served(_records(served))
     level: Level = "attention" if faults else "note" if unused else "good"
     items = (*faults.values(), *unused.values())
     return [Gate(name="Mono", level=level, sentence=f"{sentence}.", items=items)]
 
 
-def coverage(rows: Sequence[PointRow]) -> Gate:
-    """Return how many points each curve has on its frontier."""
-    lines = {row.series.number: row.series for row in rows}
-    told, thin = [], False
-    for number, series in lines.items():
-        valid = [row for row in rows if row.series.number == number and row.valid]
-        on = sum(NORTH_STAR.key in row.frontiers for row in valid)
-        thin = thin or on < COVERAGE_ADVICE
-        told.append(f"{series.label}: {on} of {len(valid)} valid points on the frontier")
-    advice = f"advice is {COVERAGE_ADVICE} or more points on a frontier"
-    sentence = f"{count(len(lines), 'curve')}; {advice}."
-    return Gate(
-        name="Coverage", level="note" if thin else "good", sentence=sentence, items=tuple(told)
-    )
+def _records(rows: Sequence[PointRow]) -> list[PointRecord]:
+    """Return what counts of each row, or what stands where nothing does."""
+    return [record for row in rows for record in (row.repeats or (row.record,))]
 
 
-def noise(valid: Sequence[PointRow]) -> Gate:
-    """Return whether points were measured more than once."""
-    single = sum(row.runs == 1 for row in valid)
-    if not single:
-        return Gate(name="Noise", level="good", sentence="Every valid point was measured again.")
-    sentence = f"{count(single, 'point')} measured once: which of two near points is better cannot"
-    return Gate(name="Noise", level="note", sentence=f"{sentence} be told.")
+def _requests(row: PointRow) -> list[int]:
+    return [record.measurement.requests.ok for record in row.repeats if record.measurement]
 
 
-def _served(rows: Sequence[PointRow]) -> str:
-    seen = [row.record.counters for row in rows if row.record.counters]
+def _served(records: Sequence[PointRecord]) -> str:
+    seen = [record.counters for record in records if record.counters]
     coverage = [c.mono_coverage for c in seen if c.mono_coverage is not None]
     shares = [c.mono_share for c in seen if c.mono_share is not None]
     if not coverage or not shares:
@@ -118,20 +119,22 @@ def _from_to(shares: Sequence[float]) -> str:
 
 
 def _told(row: PointRow, code: str) -> str:
-    told = [f.sentence for f in row.record.findings if f.code == code]
+    """Return what the findings of that code say, of what counts of the point."""
+    findings = (found for record in _records([row]) for found in record.findings)
+    told = dict.fromkeys(found.sentence for found in findings if found.code == code)
     return f"{row.record.point.label}: {'; '.join(told)}" if told else ""
 
 
-def _limit(row: PointRow) -> Tolerance | None:
-    steps = independent_draws(row.record)
-    return tolerance(row.record.point.arm.acceptance, steps, Limits()) if steps else None
+def _limit(record: PointRecord) -> Tolerance | None:
+    steps = independent_draws(record)
+    return tolerance(record.point.arm.acceptance, steps, Limits()) if steps else None
 
 
-def _distance(realised: Sequence[PointRow]) -> str:
+def _distance(realised: Sequence[PointRecord]) -> str:
     shares = [
-        abs(row.record.counters.acceptance_length / row.record.point.arm.acceptance.length - 1)
-        for row in realised
-        if row.record.counters and row.record.counters.acceptance_length
-        if row.record.point.arm.acceptance.length
+        abs(record.counters.acceptance_length / record.point.arm.acceptance.length - 1)
+        for record in realised
+        if record.counters and record.counters.acceptance_length
+        if record.point.arm.acceptance.length
     ]
     return f", at most {percent(max(shares))} off" if shares else ""

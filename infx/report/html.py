@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Mapping
+import base64
+import hashlib
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from infx.analysis.pareto import NORTH_STAR
-from infx.domain.codes import CODES
-from infx.domain.record import EngineCounters
+from infx.analysis.metrics import METRICS
 from infx.report import figures, palette, svg
-from infx.report.model import Chart, PointRow, ReportModel, Series
+from infx.report.columns import columns_of
+from infx.report.embedded import Axes, axes_of, embedded, filter_key
+from infx.report.families import Column, Family, Word, families_of
+from infx.report.model import ArmDetails, Baseline, PointRow, ReportModel, Series
 
 __all__ = ["html", "write_html"]
+
+PARTS = ("state.js", "chart.js", "card.js", "opened.js", "table.js", "page.js")
+"""The page's script, in the order of its parts."""
+
+LISTED = 60
+"""Points that the baseline does not share are listed up to here."""
+
+KINDS = {
+    "one": "one run",
+    "many": "repeated",
+    "reused": "reused from another run",
+    "invalid": "invalid, never on a frontier",
+}
 
 
 def html(model: ReportModel) -> str:
     """Return the page. Every text from a record or a plan is escaped."""
-    template = _environment().get_template("report.html.j2")
-    return template.render(
-        model=model, north_star=NORTH_STAR.key, codes=CODES, palette=palette, groups=_groups(model)
-    )
+    environment = _environment()
+    axes, families = axes_of(model), families_of(model.arms)
+    homes = {arm.arm.arm_id: family.anchor for family in families for arm in family.arms}
+    return environment.get_template("report.html.j2").render(
+        model=model, axes=axes, families=families, homes=homes, palette=palette, metrics=METRICS,
+        style=Markup(environment.get_template("report.css").render(palette=palette)),
+        script=Markup(_script(environment)),
+        data=Markup(embedded(model, axes, families)),
+        svg=_chart(model, axes),
+        symbols=Markup(svg.symbols({0, *(series.number for series in model.series)})),
+        groups=_groups(model),
+        columns=columns_of(model.rows, homes),
+        numbers={row.anchor: number for number, row in enumerate(model.rows)},
+        kinds=_kinds(model.rows),
+        listed=LISTED,
+        repeated=any(row.runs > 1 for row in model.rows),
+        chances=any(row.chance is not None for row in model.rows),
+    )  # fmt: skip
 
 
 def write_html(model: ReportModel, path: Path) -> None:
@@ -35,30 +64,47 @@ def write_html(model: ReportModel, path: Path) -> None:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("infx.report"),
-        autoescape=True,
+        autoescape=lambda name: not (name or "").endswith((".css", ".js")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(
-        figure=figures.figure,
         percent=figures.percent,
-        plain=figures.plain,
         values=figures.values,
         clock=figures.clock,
         duration=figures.duration,
-        command=figures.command,
-        indented=_indented,
-        mono=_mono,
-        most=_most,
+        filter_key=filter_key,
+        digest=_digest,
+        told=_told,
+        gap=_gap,
+        quoted=shlex.quote,
+        points_of=_points_of,
+        contradictions=_contradictions,
+        not_of_lines=_not_of_lines,
     )
-    environment.globals.update(chart_svg=_chart, badge=_badge, count=figures.count)
+    environment.globals.update(badge=_badge, key_badge=_key_badge, count=figures.count)
     return environment
 
 
-def _chart(chart: Chart) -> Markup:
-    """Return the chart twice: a style sheet shows the one that fits the screen."""
-    return Markup(svg.chart_svg(chart) + svg.chart_svg(chart, svg.NARROW))
+def _script(environment: Environment) -> str:
+    """Return the parts as one script with a scope of its own."""
+    assert environment.loader
+    parts = [environment.loader.get_source(environment, name)[0] for name in PARTS]
+    return f'"use strict";\n(async () => {{\n{"".join(parts)}\n}})();'
+
+
+def _digest(text: str) -> str:
+    """Return what a Content-Security-Policy names an inline style or script by."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
+
+
+def _chart(model: ReportModel, axes: Axes) -> Markup:
+    chart = model.charts[0]
+    if not chart.marks:
+        return Markup("")
+    return Markup(svg.chart_svg(chart, axes[0][0], axes[1][0], model.rows, model.baseline))
 
 
 def _groups(model: ReportModel) -> list[tuple[Series, list[PointRow]]]:
@@ -67,30 +113,61 @@ def _groups(model: ReportModel) -> list[tuple[Series, list[PointRow]]]:
     return [(series, rows) for series, rows in pairs if rows]
 
 
+def _kinds(rows: Sequence[PointRow]) -> list[tuple[str, str]]:
+    """Return the kinds of marks that the chart holds, with what they mean."""
+    held = {name for row in rows if row.plotted for name in svg.classes(row).split()}
+    return [(kind, text) for kind, text in KINDS.items() if kind in held]
+
+
 def _badge(series: Series) -> Markup:
-    """Return the shape of a series as it stands in the table."""
-    path = svg.shape_path(series.number, 8, 8, 5)
-    colour = series.number % palette.SERIES
+    """Return the shape of a series and the dash of its frontier, as legend and table show them."""
+    colour, dash = series.number % palette.SERIES, series.number % len(palette.DASHES)
+    shape = series.number % len(palette.SHAPES)
     return Markup(
-        f'<svg class="badge mark many s{colour}" viewBox="0 0 16 16" width="13" '
-        f'height="13" aria-hidden="true"><path d="{path}"/></svg>'
+        f'<svg class="badge many s{colour}" viewBox="-15 -8 30 16" width="26" height="14" '
+        f'aria-hidden="true"><path class="frontier d{dash}" d="M-15 0H15"/>'
+        f'<use href="#m{shape}"/></svg>'
     )
 
 
-def _mono(counters: EngineCounters | None) -> str:
-    """Return what mono served of a point that claims it."""
-    if counters is None or counters.mono_share is None:
-        return "mono: the engine does not tell what it served"
-    if counters.mono_coverage is None:
-        return "mono: no decode step was eligible"
-    coverage, share = map(figures.percent, (counters.mono_coverage, counters.mono_share))
-    return f"mono served {coverage} of its eligible steps, {share} of all decode steps"
+def _key_badge(kind: str) -> Markup:
+    cross = '<use class="cross" href="#cross"/>' if kind == "invalid" else ""
+    shape = '<use href="#m0"/>'
+    return Markup(
+        f'<svg class="badge mark {kind}" viewBox="-8 -8 16 16" width="14" height="14" '
+        f'aria-hidden="true">{shape}{cross}</svg>'
+    )
 
 
-def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the counts, the largest first."""
-    return Counter(counts).most_common()
+def _told(template: Iterable[Word], columns: Sequence[Column | str]) -> list[tuple[str, bool]]:
+    """Return each word of a command with whether it is the name of what varies."""
+    names = [column if isinstance(column, str) else column.name for column in columns]
+    return [(names[w], True) if isinstance(w, int) else (w, False) for w in template]
 
 
-def _indented(value: object) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, default=str, ensure_ascii=False)
+def _gap(word: str) -> Markup:
+    """Return what stands before a word: an option begins a line of its own."""
+    return Markup(" \\\n  " if word.startswith("--") else " ")
+
+
+def _points_of(arm: ArmDetails) -> str:
+    names = dict.fromkeys(record.point.name for record in arm.records)
+    return ", ".join(name.removeprefix(f"{arm.title}-") for name in names)
+
+
+def _contradictions(family: Family) -> list[str]:
+    """Return the axes that a server runs otherwise than planned, each case once."""
+    return list(
+        dict.fromkeys(
+            f"{axis.name}: planned {axis.planned}, running {axis.running}"
+            for arm in family.arms
+            for axis in arm.axes
+            if axis.differs
+        )
+    )
+
+
+def _not_of_lines(baseline: Baseline) -> list[str]:
+    """Return the sentences but those on a line: a table tells them."""
+    labels = tuple(line.series.label for line in baseline.lines)
+    return [text for text in baseline.sentences if not text.startswith(labels)]

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from infx.domain.codes import CODES
-from infx.domain.plan import Plan
+from infx.domain.plan import Candidate, Plan
 from infx.report.model import Exclusion
 
-__all__ = ["exclusions"]
+__all__ = ["counts_of", "exclusions", "left_out_of"]
 
 
-def exclusions(plan: Plan) -> tuple[Exclusion, ...]:
-    """Return one row for each key of the plan's ``excluded_by``, in its order.
+def counts_of(plans: Sequence[Plan]) -> dict[str, int]:
+    """Return how many candidates of all plans became what."""
+    kinds = dict.fromkeys(kind for plan in plans for kind in plan.counts)
+    return {kind: sum(plan.counts.get(kind, 0) for plan in plans) for kind in kinds}
+
+
+def left_out_of(plans: Sequence[Plan]) -> tuple[Candidate, ...]:
+    """Return the listed candidates that were not run."""
+    return tuple(c for plan in plans for c in plan.ledger if c.disposition != "run")
+
+
+def exclusions(plans: Sequence[Plan]) -> tuple[Exclusion, ...]:
+    """Return one row for each key of a plan's ``excluded_by``, in the plans' order.
 
     A key is the text of an exclude rule, the code of a refusal, or ``code: sentence`` where one
     code has several sentences.
     """
+    return tuple(row for plan in plans for row in _exclusions(plan))
+
+
+def _exclusions(plan: Plan) -> tuple[Exclusion, ...]:
     reasons: dict[str, set[str]] = {}
     for candidate in plan.ledger:
         if candidate.disposition != "run" and candidate.sentence:

@@ -4,31 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from infx.analysis.accuracy import FilterVerdict
-from infx.analysis.pareto import View
+from infx.analysis.changes import Change
+from infx.analysis.compare import ComparedScore
+from infx.analysis.metrics import NORTH_STAR, THROUGHPUT, Metric
+from infx.analysis.noise import Coverage
+from infx.analysis.pairing import LeftOut
 from infx.domain.findings import Finding
-from infx.domain.plan import Candidate
+from infx.domain.hardware import Price
+from infx.domain.plan import Candidate, Plan
 from infx.domain.point import Arm
 from infx.domain.record import PointRecord, Score
 
 __all__ = [
+    "DECIDING",
     "ArmDetails",
     "AxisRow",
+    "Band",
+    "Baseline",
     "Chart",
     "Exclusion",
+    "Filter",
     "Gate",
     "Level",
+    "LineChange",
     "Mark",
+    "Pair",
     "PointRow",
     "ReportModel",
+    "RunData",
     "RunFacts",
     "ScoreRow",
     "Series",
+    "Shown",
 ]
 
 Level = Literal["good", "note", "attention", "bad"]
+
+Pair = tuple[str, str]
+"""The keys of a chart's metrics: across, up."""
+
+DECIDING: Pair = (NORTH_STAR.key, THROUGHPUT.key)
+"""The chart whose frontier decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +60,17 @@ class RunFacts:
     started_s: float = 0.0
     ended_s: float = 0.0
     infx_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """A run to report: what only the caller knows of it, its plan, its records, and the folder that
+    their artifacts are relative to."""
+
+    facts: RunFacts
+    plan: Plan
+    records: tuple[PointRecord, ...]
+    folder: Path = Path()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +95,47 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A figure of a point in its metric's unit: over ``runs`` valid measurements of it, with the
+    95 % interval of their mean; ``low`` and ``high`` are None where one run has none. An invalid
+    point shows the figures of the measurement that stands, and ``runs`` is 0."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
-    """A throughput point. ``frontiers`` holds the keys of the views whose frontier it is on;
-    ``runs`` how many valid measurements the point has."""
+    """A throughput point of a line, all its measurements together.
+
+    ``record`` is the one that stands (valid before another, then the newest), ``repeats`` all valid
+    ones, the oldest first, of which there are ``runs``; ``lost`` are the others. ``figures`` maps
+    the key of a metric to what the point shows, where it is a number; ``faults`` say what a point
+    that is ``ok`` lacks to compete. ``frontiers`` holds the charts whose frontier it is on;
+    ``chance`` is that of being on the deciding one (None: it cannot be told). ``reused`` names the
+    run that it was taken from, ``repro`` is the command that measures it again. ``baseline`` maps
+    the key of a metric to its change since the baseline; it is empty without a partner there.
+    """
 
     anchor: str
     series: Series
     record: PointRecord
-    frontiers: frozenset[str]
-    runs: int
+    repeats: tuple[PointRecord, ...] = ()
+    lost: tuple[PointRecord, ...] = ()
+    figures: Mapping[str, Shown] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    frontiers: frozenset[Pair] = frozenset()
+    chance: float | None = None
+    reused: str = ""
+    repro: str = ""
+    baseline: Mapping[str, Change] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> int:
+        """How many valid measurements it has."""
+        return len(self.repeats)
 
     @property
     def name(self) -> str:
@@ -93,7 +156,12 @@ class PointRow:
     @property
     def valid(self) -> bool:
         """True when the point may enter a frontier."""
-        return self.record.status.state == "ok" and self.plotted
+        return bool(self.repeats)
+
+    @property
+    def on_frontier(self) -> bool:
+        """True when it is on the frontier that decides."""
+        return DECIDING in self.frontiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,24 +175,96 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """One view: its marks, and for each series the frontier from left to right."""
+class Band:
+    """Between which two step lines a frontier lies under noise: corners (x, y) in the units of the
+    axes, from left to right."""
 
-    view: View
+    low: tuple[tuple[float, float], ...]
+    high: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One pair of metrics: the points that tell both, and for each series (by its number) the
+    frontier from left to right, with its band where points were measured again."""
+
+    x: Metric
+    y: Metric
     marks: tuple[Mark, ...]
     frontiers: Mapping[int, tuple[Mark, ...]]
+    bands: Mapping[int, Band] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Pair:
+        """The keys of its metrics."""
+        return self.x.key, self.y.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A way to show fewer points: ``values`` maps what is chosen to the anchors of its rows."""
+
+    name: str
+    values: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChange:
+    """How a line changed since the baseline: its points before and now, those on its deciding
+    frontier, and the share by which the area that the ``compared`` points dominate grew, with its
+    95 % interval over repeats (None where it cannot be told)."""
+
+    series: Series
+    points: tuple[int, int]
+    on_frontier: tuple[int, int]
+    compared: int = 0
+    area: float | None = None
+    area_low: float | None = None
+    area_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What a report is compared with, and what changed since.
+
+    ``charts`` are its own (look them up by `Chart.key`), ``rows`` its points (their ``series`` are
+    the report's where the line is the same). ``compared`` counts the pairs of points, ``same``
+    those whose two are the same by content; ``settings`` are the differences of their servers
+    (``image a → b``) with how many pairs have each; ``added`` and ``dropped`` the labels of points
+    without a partner, ``broken`` of those that were valid there and are not any more; ``verdicts``
+    maps a metric's key to how many points got ``better``, ``worse`` …; ``left_out`` are points that
+    could not be compared, ``scores`` the evaluations that were. ``headline`` says in a sentence
+    what decides, ``sentences`` the whole.
+    """
+
+    runs: tuple[RunFacts, ...]
+    charts: tuple[Chart, ...] = ()
+    rows: tuple[PointRow, ...] = ()
+    compared: int = 0
+    same: int = 0
+    settings: Mapping[str, int] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    verdicts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    lines: tuple[LineChange, ...] = ()
+    scores: tuple[ComparedScore, ...] = ()
+    headline: str = ""
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
     """An evaluation point with the verdict on each filter, none unless the point is ``ok``;
-    ``score`` is None when it failed."""
+    ``score`` is None when it failed. ``run`` names its run where the report is of several."""
 
     anchor: str
     record: PointRecord
     score: Score | None
     verdicts: tuple[FilterVerdict, ...]
     note: str
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +305,12 @@ class ArmDetails:
 class ReportModel:
     """The whole page, in reading order.
 
-    ``environment`` are the facts that all records share; ``left_out`` the candidates of the plan
-    that were not run, of which ``left_out_total`` were counted.
+    ``charts[0]`` is the deciding one; the others are all pairs of metrics for which a point has
+    both values. ``environment`` are the facts that all records share; ``left_out`` the candidates
+    of the plans that were not run, of which ``left_out_total`` were counted. ``workloads`` are
+    those of the lines: no frontier stands over two. ``filters`` are of what differs among the rows.
+    ``coverage`` is that of each line by its series' number, ``prices`` maps the name of hardware to
+    what an accelerator costs. ``facts`` are those of the first of ``runs``.
     """
 
     facts: RunFacts
@@ -185,3 +329,9 @@ class ReportModel:
     plan_findings: tuple[Finding, ...]
     arms: tuple[ArmDetails, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    runs: tuple[RunFacts, ...] = ()
+    baseline: Baseline | None = None
+    filters: tuple[Filter, ...] = ()
+    workloads: tuple[str, ...] = ()
+    coverage: Mapping[int, Coverage] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DARK", "LIGHT", "SERIES", "SHAPES", "Shape", "shape_of"]
+__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "SHAPES", "Shape", "line_style", "shape_of"]
 
 SERIES = 8
 """Colours before they repeat: ``c0`` … ``c7``."""
@@ -14,7 +14,7 @@ LIGHT = {
     "faint": "#eceeef", "hover": "#f1f4f8",
     "good": "#0b6b46", "note": "#4a5560", "attention": "#8a5a00", "bad": "#b3261e",
     "c0": "#0b62a8", "c1": "#c2410c", "c2": "#0f7a55", "c3": "#7a3e9d",
-    "c4": "#8a6100", "c5": "#b3256b", "c6": "#00707b", "c7": "#55585c",
+    "c4": "#8a6100", "c5": "#b3256b", "c6": "#00707b", "c7": "#4450b8",
 }  # fmt: skip
 
 DARK = {
@@ -22,8 +22,12 @@ DARK = {
     "faint": "#272c31", "hover": "#232a31",
     "good": "#5fcf9d", "note": "#a8b3bf", "attention": "#e8b54a", "bad": "#ff8f85",
     "c0": "#6db3f2", "c1": "#ff9a5c", "c2": "#4fc79a", "c3": "#c79bea",
-    "c4": "#e0b23c", "c5": "#f283b8", "c6": "#4cc3cf", "c7": "#b4b9bf",
+    "c4": "#e0b23c", "c5": "#f283b8", "c6": "#4cc3cf", "c7": "#9da8ff",
 }  # fmt: skip
+
+DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4")
+"""How the frontier of each series is dashed: ``d0`` … ``d4``; colours, shapes and dashes repeat
+after 8, 6 and 5, so no two of the first 120 lines are drawn alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +53,8 @@ SHAPES = (
 def shape_of(number: int) -> Shape:
     """Return the shape of series ``number``."""
     return SHAPES[number % len(SHAPES)]
+
+
+def line_style(number: int) -> str:
+    """Return the classes of series ``number``'s frontier: its colour and its dash."""
+    return f"s{number % SERIES} d{number % len(DASHES)}"

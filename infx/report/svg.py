@@ -1,209 +1,233 @@
-"""A chart as SVG: drawn here, so that it prints, works without scripts and can be tested."""
+"""The chart as SVG: drawn here, so that it prints, works without scripts and can be tested.
+
+The plot has no view box: places are percentages of whatever size the page gives it, so that marks
+and text keep theirs on every screen. Ticks and titles stand outside it, in the page's margin.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from infx.report.figures import count, figure
-from infx.report.model import Chart, Mark
-from infx.report.palette import SERIES, shape_of
-from infx.report.scales import Scale, scale_for
+from infx.report.figures import figure
+from infx.report.labels import Label, labels_of
+from infx.report.model import Baseline, Chart, Mark, PointRow
+from infx.report.palette import SERIES, SHAPES, line_style, shape_of
+from infx.report.placing import SPAN, Axis, Place, Placed, band_outline, step_corners
 
-__all__ = ["NARROW", "WIDE", "Frame", "chart_svg", "describe", "shape_path"]
+__all__ = ["CONC_SHOWN", "chart_svg", "classes", "describe", "line_path", "shape_path", "symbols"]
 
+CONC_SHOWN = 60
+"""With more marks their concurrencies beside them would hide the chart."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """Where a chart is drawn, in pixels: its size and the edges of its axes."""
+ALL_CONC = 24
+"""With more marks only those on the frontier show their concurrency."""
 
-    width: int
-    height: int
-    left: int
-    right: int
-    top: int
-    bottom: int
+RADIUS = 5.5
+"""Of a mark, in pixels."""
 
-
-WIDE = Frame(width=960, height=440, left=66, right=940, top=16, bottom=392)
-
-NARROW = Frame(width=480, height=400, left=62, right=470, top=14, bottom=352)
-"""For small screens, where the wide chart would shrink its text to half."""
-
-CHARACTER = 7.4
-"""Mean width of a character of a label in pixels, for keeping labels inside the chart."""
+SMALL = 3.2
+"""Of a mark of the baseline."""
 
 
-def chart_svg(chart: Chart, frame: Frame = WIDE) -> str:
+def chart_svg(
+    chart: Chart, x: Axis, y: Axis, rows: Sequence[PointRow], baseline: Baseline | None = None
+) -> str:
     """Return the chart as one ``<svg>`` element, every text escaped.
 
-    Only the wide chart holds the text of each mark; the page's script shares it.
+    The places along ``x`` and ``y`` are those of ``rows``, then of the baseline's rows.
     """
-    x = scale_for([mark.x for mark in chart.marks], frame.left, frame.right)
-    y = scale_for([mark.y for mark in chart.marks], frame.bottom, frame.top)
+    across, up = x.first, y.first
+    numbers = {row.anchor: number for number, row in enumerate(rows)}
+    marks = sorted(chart.marks, key=_paint_order)
+    indexed = [(numbers[mark.row.anchor], mark) for mark in marks]
     parts = [
-        *_grid(chart, frame, x, y),
-        *(_frontier(chart, number, x, y) for number in chart.frontiers),
-        *_concurrencies(chart.marks, x, y),
-        *(_mark(mark, chart, frame, x, y) for mark in sorted(chart.marks, key=_paint_order)),
-        *_labels(chart, frame, x, y),
+        f"<title>{escape(y.metric.title)} against {escape(x.metric.title)}</title>",
+        f"<desc>{escape(_summary(chart))}</desc>",
+        *_grid(across, up),
+        _lines(chart, across, up, baseline, [n for n, _ in indexed]),
+        _ghosts(baseline, len(rows), across, up),
+        f'<g class="marks">{"".join(_mark(n, m, chart, across, up) for n, m in indexed)}</g>',
+        f'<g class="labels">{"".join(map(_label, labels_of(chart, across, up)))}</g>',
     ]
-    title = f"Throughput per GPU against {chart.view.x_label}"
-    return (
-        f'<svg class="{"wide" if frame == WIDE else "narrow"}" '
-        f'viewBox="0 0 {frame.width} {frame.height}" role="group" aria-label="{escape(title)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    crowd = " dense" if len(marks) > CONC_SHOWN else " crowded" if len(marks) > ALL_CONC else ""
+    return f'<svg id="plot" class="plot{crowd}" role="group" tabindex="-1">{"".join(parts)}</svg>'
 
 
 def describe(mark: Mark, chart: Chart) -> str:
-    """Return what a reader learns of a point: the text of its card, one fact a line."""
-    point, status = mark.row.record.point, mark.row.record.status
+    """Return what a reader learns of a point without scripts, one fact a line."""
+    row = mark.row
     lines = [
-        f"{mark.row.series.label} · c{point.conc}",
-        f"{figure(mark.y)} tok/s/GPU",
-        f"{figure(mark.x)} {chart.view.x_unit} {chart.view.x_label}",
-        f"over {count(_requests(mark), 'request')}",
-        f"{status} {status.sentence}".strip(),
+        row.record.point.name,
+        f"{figure(mark.y)} {chart.y.unit} · {figure(mark.x)} {chart.x.unit}",
     ]
-    if mark.on_frontier:
+    if not row.valid:
+        lines.append(f"{row.record.status} {row.record.status.sentence}".strip())
+    elif mark.on_frontier:
         lines.append("on the frontier")
-    if mark.row.valid and mark.row.runs == 1:
+    if row.valid and row.runs == 1:
         lines.append("one run")
+    if row.reused:
+        lines.append(f"reused from {row.reused}")
     return "\n".join(lines)
 
 
-def _requests(mark: Mark) -> int:
-    measured = mark.row.record.measurement
-    return measured.requests.ok if measured else 0
+def classes(row: PointRow) -> str:
+    """Return what tells kinds of marks apart: crossed, grey, hollow, full; colour and dash."""
+    kind = "one" if row.runs <= 1 else "many"
+    kind = kind if row.valid else "invalid"
+    return f"{kind} {'reused ' if row.reused else ''}s{row.series.number % SERIES}"
 
 
-def shape_path(number: int, x: float, y: float, size: float) -> str:
-    """Return the path of series ``number``'s shape around (x, y)."""
+def shape_path(number: int, size: float) -> str:
+    """Return the path of series ``number``'s shape around the origin."""
     corners = shape_of(number).corners
     if not corners:
-        half = f"a{size} {size} 0 1 0"
-        return f"M{x - size:.1f} {y}{half} {2 * size} 0{half} {-2 * size} 0z"
-    around = (f"{x + dx * size:.1f} {y + dy * size:.1f}" for dx, dy in corners)
-    return f"M{'L'.join(around)}z"
+        half = f"a{size:g} {size:g} 0 1 0"
+        return f"M{-size:g} 0{half} {2 * size:g} 0{half} {-2 * size:g} 0z"
+    return f"M{'L'.join(f'{dx * size:.1f} {dy * size:.1f}' for dx, dy in corners)}z"
 
 
-def _grid(chart: Chart, frame: Frame, x: Scale, y: Scale) -> list[str]:
-    left, right, top, bottom = frame.left, frame.right, frame.top, frame.bottom
-    parts = [f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>']
-    for tick in x.ticks():
-        at = x.pixel(tick)
-        parts.append(f'<path class="grid" d="M{at} {top}V{bottom}"/>')
-        parts.append(f'<text class="tick" x="{at}" y="{bottom + 17}">{_tick(tick)}</text>')
-    for tick in y.ticks():
-        at = y.pixel(tick)
-        parts.append(f'<path class="grid" d="M{left} {at}H{right}"/>')
-        parts.append(f'<text class="tick end" x="{left - 8}" y="{at + 4}">{_tick(tick)}</text>')
-    return [*parts, *_axis_titles(chart, frame, x, y)]
+def symbols(numbers: Iterable[int]) -> str:
+    """Return the shapes that marks use, each once, with room around it for a pointer."""
+    wanted = sorted({number % len(SHAPES) for number in numbers})
+    shapes = "".join(
+        f'<g id="m{n}"><circle r="11" fill="transparent" stroke="none"/>'
+        f'<path d="{shape_path(n, RADIUS)}"/></g><path id="g{n}" d="{shape_path(n, SMALL)}"/>'
+        for n in wanted
+    )
+    cross = '<path id="cross" d="M-7.5-7.5L7.5 7.5M-7.5 7.5L7.5-7.5"/>'
+    return f'<svg class="hide" aria-hidden="true"><defs>{shapes}{cross}</defs></svg>'
 
 
-def _axis_titles(chart: Chart, frame: Frame, x: Scale, y: Scale) -> list[str]:
-    better = "→ better" if chart.view.x_direction == "max" else "← better"
-    across = f"{chart.view.x_label} ({chart.view.x_unit}{_log(x)})  {better}"
-    up = f"Total throughput (tok/s/GPU{_log(y)})  → better"
-    centre, middle = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
+def line_path(places: Sequence[Place]) -> str:
+    """Return the path through ``places``."""
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in places) if places else ""
+
+
+def _summary(chart: Chart) -> str:
+    valid = sum(mark.row.valid for mark in chart.marks)
+    on = sum(mark.on_frontier for mark in chart.marks)
+    return (
+        f"{len(chart.marks)} points, {valid} of them valid, {on} on a frontier. Across: "
+        f"{chart.x.label}, {chart.x.better} is better. Up: {chart.y.label}, {chart.y.better} is "
+        "better. The table of points holds the same figures."
+    )
+
+
+def _share(place: int) -> str:
+    return f"{place / SPAN:.2%}"
+
+
+def _grid(x: Placed, y: Placed) -> list[str]:
+    across = "".join(
+        f'<line x1="{_share(at)}" x2="{_share(at)}" y2="100%"/>'
+        f'<text x="{_share(at)}" y="100%" dy="17">{text}</text>'
+        for at, text in x.ticks
+    )
+    up = "".join(
+        f'<line x2="100%" y1="{_share(at)}" y2="{_share(at)}"/>'
+        f'<text y="{_share(at)}" dx="-9" dy="4">{text}</text>'
+        for at, text in y.ticks
+    )
     return [
-        f'<text class="name" x="{centre}" y="{frame.height - 8}">{escape(across)}</text>',
-        f'<text class="name" transform="translate(14 {middle}) rotate(-90)">{escape(up)}</text>',
+        f'<g class="grid x">{across}</g><g class="grid y">{up}</g>',
+        '<line class="axis" y2="100%"/><line class="axis" x2="100%" y1="100%" y2="100%"/>',
     ]
 
 
-def _log(scale: Scale) -> str:
-    return ", log scale" if scale.log else ""
+def _lines(
+    chart: Chart, x: Placed, y: Placed, baseline: Baseline | None, indices: Sequence[int]
+) -> str:
+    """Return bands, frontiers and whiskers in a box of `SPAN` by `SPAN`, stretched to the plot."""
+    old = _chart_of(baseline, chart)
+    parts = [
+        *(_band(number, chart, x, y) for number in chart.bands),
+        *(_frontier(number, marks, chart, x, y, "before") for number, marks in old.items()),
+        *(
+            _frontier(number, marks, chart, x, y, "frontier")
+            for number, marks in chart.frontiers.items()
+        ),
+        _whiskers(indices, x, y),
+    ]
+    box = f'viewBox="0 0 {SPAN} {SPAN}" preserveAspectRatio="none"'
+    return f'<svg class="lines" {box} aria-hidden="true">{"".join(parts)}</svg>'
 
 
-def _tick(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+def _chart_of(baseline: Baseline | None, chart: Chart) -> Mapping[int, Sequence[Mark]]:
+    """Return the baseline's frontiers by series on the same pair of metrics."""
+    charts = baseline.charts if baseline else ()
+    return next((old.frontiers for old in charts if old.key == chart.key), {})
 
 
-def _frontier(chart: Chart, number: int, x: Scale, y: Scale) -> str:
-    """Draw the edge of what the series' frontier dominates: steps, nothing interpolated."""
-    corners = [(x.pixel(mark.x), y.pixel(mark.y)) for mark in chart.frontiers[number]]
-    path = f"M{corners[0][0]} {corners[0][1]}"
-    for across, up in corners[1:]:
-        first = f"V{up}H{across}" if chart.view.x_direction == "max" else f"H{across}V{up}"
-        path += first
-    return f'<path class="frontier s{number % SERIES}" d="{path}"/>'
+def _frontier(
+    number: int, marks: Sequence[Mark], chart: Chart, x: Placed, y: Placed, kind: str
+) -> str:
+    places = [(x.place(mark.x), y.place(mark.y)) for mark in marks]
+    corners = step_corners(places, across_first=chart.x.better == "less")
+    return (
+        f'<path class="{kind} {line_style(number)}" data-line="{number}" d="{line_path(corners)}"/>'
+    )
+
+
+def _band(number: int, chart: Chart, x: Placed, y: Placed) -> str:
+    outline = band_outline(chart, chart.bands[number])
+    path = line_path([(x.place(a), y.place(b)) for a, b in outline])
+    return f'<path class="band s{number % SERIES}" data-line="{number}" d="{path}z"/>'
 
 
 def _paint_order(mark: Mark) -> tuple[bool, bool]:
     return mark.row.valid, mark.on_frontier
 
 
-def _mark(mark: Mark, chart: Chart, frame: Frame, x: Scale, y: Scale) -> str:
-    row, across, up = mark.row, x.pixel(mark.x), y.pixel(mark.y)
-    size = 6.5 if mark.on_frontier else 5
-    kind = "one" if row.runs <= 1 else "many"
-    shape = f'<path d="{shape_path(row.series.number, across, up, size)}"/>'
-    if not row.valid:
-        kind = "invalid"
-        shape += f'<path class="cross" d="{_cross(across, up, size + 2.5)}"/>'
-    told = f"<title>{escape(describe(mark, chart))}</title>" if frame == WIDE else ""
-    name = "" if told else f' aria-label="c{row.record.point.conc}"'
+def _whiskers(indices: Iterable[int], x: Placed, y: Placed) -> str:
+    """Return the path of the intervals over repeats, along x and along y."""
+    parts = []
+    for index in indices:
+        across, up = x.at[index], y.at[index]
+        if index in x.spread and up is not None:
+            low, high = x.spread[index]
+            parts.append(f"M{low} {up}H{high}")
+        if index in y.spread and across is not None:
+            low, high = y.spread[index]
+            parts.append(f"M{across} {low}V{high}")
+    return f'<path class="whiskers" d="{"".join(parts)}"/>'
+
+
+def _ghosts(baseline: Baseline | None, first: int, x: Placed, y: Placed) -> str:
+    """Return the baseline's points: small and faint, behind the report's own."""
+    groups: dict[int, list[str]] = {}
+    for index, row in enumerate(baseline.rows if baseline else (), first):
+        across, up = x.at[index], y.at[index]
+        if across is not None and up is not None and row.valid:
+            groups.setdefault(row.series.number, []).append(
+                f'<use href="#g{row.series.number % len(SHAPES)}" data-i="{index}" '
+                f'x="{_share(across)}" y="{_share(up)}"/>'
+            )
+    told = "".join(f'<g class="s{n % SERIES}">{"".join(g)}</g>' for n, g in groups.items())
+    return f'<g class="ghosts" aria-hidden="true">{told}</g>'
+
+
+def _mark(index: int, mark: Mark, chart: Chart, x: Placed, y: Placed) -> str:
+    across, up = x.at[index], y.at[index]
+    assert across is not None
+    assert up is not None
+    row = mark.row
+    cross = "" if row.valid else '<use class="cross" href="#cross"/>'
+    conc = f'<text dx="9" dy="-7">c{row.record.point.conc}</text>'
+    front = " front" if mark.on_frontier else ""
+    shape = f'<use href="#m{row.series.number % len(SHAPES)}"/>'
     return (
-        f'<a class="mark {kind} s{row.series.number % SERIES}" href="#row-{row.anchor}" '
-        f'data-point="{row.anchor}"{name}>{told}'
-        f'<circle class="hit" cx="{across}" cy="{up}" r="13"/>{shape}</a>'
+        f'<a class="mark {classes(row)}{front}" href="#row-{row.anchor}" data-i="{index}">'
+        f"<title>{escape(describe(mark, chart))}</title>"
+        f'<svg x="{_share(across)}" y="{_share(up)}">'
+        f"{shape}{cross}{conc if len(chart.marks) <= CONC_SHOWN else ''}</svg></a>"
     )
 
 
-def _cross(x: float, y: float, reach: float) -> str:
-    left, right, top, bottom = (f"{v:.1f}" for v in (x - reach, x + reach, y - reach, y + reach))
-    return f"M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"
-
-
-def _concurrencies(marks: Sequence[Mark], x: Scale, y: Scale) -> list[str]:
-    """Write each point's concurrency beside it; with many points they would hide the chart."""
-    if len(marks) > 60:
-        return []
-    return [
-        f'<text class="conc" x="{x.pixel(mark.x) + 9:.1f}" y="{y.pixel(mark.y) - 8:.1f}">'
-        f"c{mark.row.record.point.conc}</text>"
-        for mark in marks
-    ]
-
-
-def _labels(chart: Chart, frame: Frame, x: Scale, y: Scale) -> list[str]:
-    """Name each series beside its highest point, where the name covers neither mark nor name."""
-    highest: dict[int, Mark] = {}
-    for mark in sorted(chart.marks, key=lambda mark: (mark.row.valid, mark.y)):
-        highest[mark.row.series.number] = mark
-    taken = [_box(x.pixel(mark.x) - 10, 44, y.pixel(mark.y)) for mark in chart.marks]
-    parts = []
-    for number, mark in sorted(highest.items()):
-        text = mark.row.series.label
-        width = len(text) * CHARACTER
-        left = max(frame.left + 4, min(x.pixel(mark.x) + 34, frame.right - width))
-        box = _free(_box(left, width, y.pixel(mark.y) - 8), taken, frame)
-        taken.append(box)
-        at = f'x="{left:.1f}" y="{box[2]:.1f}"'
-        parts.append(f'<text class="label s{number % SERIES}" {at}>{escape(text)}</text>')
-    return parts
-
-
-Box = tuple[float, float, float]
-"""Left, right and base line of a piece of text, one line high."""
-
-
-def _box(left: float, width: float, base: float) -> Box:
-    return left, left + width, base
-
-
-def _free(box: Box, taken: Sequence[Box], frame: Frame) -> Box:
-    """Return the box at the nearest height where it covers nothing that is taken."""
-    left, right, base = box
-    for offset in sorted(range(-240, 241, 16), key=abs):
-        inside = frame.top + 10 <= base + offset <= frame.bottom - 4
-        if inside and not any(_overlap((left, right, base + offset), other) for other in taken):
-            return left, right, base + offset
-    return box
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < 15
+def _label(label: Label) -> str:
+    ends = ' text-anchor="end"' if label.ends else ""
+    return (
+        f'<text class="s{label.number % SERIES}"{ends} x="{_share(label.x)}" '
+        f'y="{_share(label.y)}">{escape(label.text)}</text>'
+    )

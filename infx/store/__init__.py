@@ -4,15 +4,17 @@ from infx.store.gather import Gathered, Judge, gather, read_attempt, read_run
 from infx.store.kept import best, kept, rank
 from infx.store.layout import attempt_dir, job_dir, point_files, run_dir, unique_name
 from infx.store.lock import RunLock, holder
-from infx.store.names import find_point, find_run, newest_unfinished
-from infx.store.rows import PointRow, RunRow, RunState
+from infx.store.names import find_point, find_recorded, find_run, newest_unfinished
+from infx.store.rows import REPRO, PointKey, PointRow, RunRow, RunState
 from infx.store.store import FILE, Store
 from infx.store.writing import writing
 
 __all__ = [
     "FILE",
+    "REPRO",
     "Gathered",
     "Judge",
+    "PointKey",
     "PointRow",
     "RunLock",
     "RunRow",
@@ -21,6 +23,7 @@ __all__ = [
     "attempt_dir",
     "best",
     "find_point",
+    "find_recorded",
     "find_run",
     "gather",
     "holder",

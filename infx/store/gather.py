@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from infx.domain.findings import Finding
 from infx.domain.plan import Job, Plan
 from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import decode
-from infx.domain.status import Status
+from infx.domain.status import PENDING, Status
 from infx.plan import read_plan
 from infx.store.kept import best
 from infx.store.layout import PLAN, RUN, job_dir, point_files, unique_name
-from infx.store.rows import RunRow
+from infx.store.rows import PointKey, PointRow, RunRow
 from infx.store.store import Store
 
 __all__ = ["Gathered", "Judge", "gather", "read_attempt", "read_run"]
@@ -51,20 +51,24 @@ def gather(store: Store, folder: Path, judge: Judge) -> Gathered:
     """
     run, plan = read_run(folder)
     store.create_run(run, plan)
-    candidates: dict[str, list[PointRecord]] = defaultdict(list)
+    candidates: dict[PointKey, list[PointRecord]] = defaultdict(list)
     findings: list[Finding] = []
+    attempts: list[Attempt] = []
     for job in plan.jobs:
         for number, attempt in _attempt_dirs(folder, job):
-            store.add_attempts([_attempt(run.run_id, job, number, attempt)])
+            attempts.append(_attempt(run.run_id, job, number, attempt))
             records, faults = read_attempt(attempt, folder, judge)
             findings += faults
             for record in records:
-                candidates[record.point.point_id].append(record)
-    for record in store.records(run.run_id):
-        _add_missing(candidates[record.point.point_id], record)
-    store.replace([best(records) for records in candidates.values()])
-    standing = tuple(store.records(run.run_id))
-    return Gathered(run=run, plan=plan, records=standing, findings=tuple(findings))
+                candidates[_key(record)].append(record)
+    # The store is asked and told once, not once an attempt: each time waits for the disk.
+    store.add_attempts(attempts)
+    if any(_only_stored(row, candidates[row.key]) for row in store.points(run.run_id)):
+        for record in store.records(run.run_id):
+            _add_missing(candidates[_key(record)], record)
+    standing = {key: best(records) for key, records in candidates.items() if records}
+    store.replace(list(standing.values()))
+    return Gathered(run=run, plan=plan, records=_in_order(plan, standing), findings=tuple(findings))
 
 
 def read_attempt(
@@ -91,6 +95,21 @@ def _judged(record: PointRecord, run_dir: Path, judge: Judge) -> PointRecord:
         return replace(record, status=Status("failed", "internal", fault))
 
 
+def _key(record: PointRecord) -> PointKey:
+    return record.attempt.job_id, record.point.point_id
+
+
+def _in_order(plan: Plan, standing: Mapping[PointKey, PointRecord]) -> tuple[PointRecord, ...]:
+    keys = ((job.job_id, point.point_id) for job in plan.jobs for point in job.points)
+    return tuple(standing[key] for key in keys if key in standing)
+
+
+def _only_stored(row: PointRow, candidates: Sequence[PointRecord]) -> bool:
+    """Return True when the store has a record of the point from an attempt that left no file."""
+    unseen = all(record.attempt.number != row.attempt for record in candidates)
+    return unseen and row.status != PENDING
+
+
 def _add_missing(candidates: list[PointRecord], stored: PointRecord) -> None:
     if all(record.attempt.number != stored.attempt.number for record in candidates):
         candidates.append(stored)
@@ -109,6 +128,7 @@ def _attempt(run_id: str, job: Job, number: int, path: Path) -> Attempt:
         job_id=job.job_id,
         number=number,
         unique_name=unique_name(run_id, job.job_id, number),
+        repeat=job.repeat,
         started_s=changed_s,
         ended_s=changed_s,
     )

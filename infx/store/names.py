@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from infx.store.lock import holder
 from infx.store.rows import PointRow, RunRow
 from infx.store.store import Store
 
-__all__ = ["LAST", "find_point", "find_run", "newest_unfinished"]
+__all__ = ["LAST", "find_point", "find_recorded", "find_run", "newest_unfinished"]
 
 LAST = "last"
 
@@ -25,16 +26,39 @@ def find_run(store: Store, text: str) -> RunRow:
     return runs[_unique(text, runs, "unknown-run", f"run in {store.path.parent}")]
 
 
-def find_point(points: Sequence[PointRow], text: str) -> PointRow:
-    """Return the point that ``text`` names by its label or its identity.
+def find_point(points: Sequence[PointRow], text: str, among: str = "the run") -> PointRow:
+    """Return the point that ``text`` names by its label or its identity, as it was measured first,
+    or the second time where ``-r2`` follows the name.
 
     Raises UsageError ``unknown-point``.
     """
+    points, text = _of_repeat(points, text)
     by_label = {point.label: point for point in points}
     by_id = [point for point in points if len(text) >= 8 and point.point_id.startswith(text)]
     if len(by_id) == 1:
         return by_id[0]
-    return by_label[_unique(text, by_label, "unknown-point", "point in the run")]
+    return by_label[_unique(text, by_label, "unknown-point", f"point in {among}")]
+
+
+def find_recorded(store: Store, text: str) -> tuple[RunRow, PointRow]:
+    """Return the point that ``text`` names, and the run that its record is taken from: one in which
+    it is ok before others, one that reproduced it last, then the newest.
+
+    Raises UsageError ``unknown-point``.
+    """
+    rows = [(run, row) for run in reversed(store.runs()) for row in store.points(run.run_id)]
+    newest = {(row.point_id, row.repeat): row for _, row in reversed(rows)}
+    point_id = find_point([*newest.values()], text, str(store.path.parent)).point_id
+    those = [(run, row) for run, row in rows if row.point_id == point_id]
+    return max(those, key=lambda pair: (pair[1].status.state == "ok", not pair[0].reproduces))
+
+
+def _of_repeat(points: Sequence[PointRow], text: str) -> tuple[list[PointRow], str]:
+    found = re.fullmatch(r"(.+)-r([0-9]+)", text)
+    told = [point for point in points if found and point.repeat == int(found[2]) > 1]
+    if found and told:
+        return told, found[1]
+    return [point for point in points if point.repeat == 1], text
 
 
 def newest_unfinished(store: Store) -> RunRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,6 +81,34 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE attempts ADD COLUMN sentence TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE attempts ADD COLUMN fingerprint TEXT NOT NULL DEFAULT ''",
     ),
+    (  # a run may measure a point several times, each time in a job of its own
+        "ALTER TABLE jobs ADD COLUMN repeat INTEGER NOT NULL DEFAULT 1",
+        "DROP INDEX points_by_content",
+        "ALTER TABLE points RENAME TO points_once",
+        """
+        CREATE TABLE points (
+            run_id TEXT NOT NULL,
+            point_id TEXT NOT NULL,
+            job_id TEXT NOT NULL,
+            position INTEGER NOT NULL,
+            label TEXT NOT NULL,
+            mode TEXT NOT NULL,
+            state TEXT NOT NULL DEFAULT 'pending',
+            code TEXT NOT NULL DEFAULT '',
+            sentence TEXT NOT NULL DEFAULT '',
+            attempt INTEGER NOT NULL DEFAULT 0,
+            record TEXT,
+            PRIMARY KEY (run_id, job_id, point_id),
+            FOREIGN KEY (run_id, job_id) REFERENCES jobs ON DELETE CASCADE
+        ) STRICT
+        """,
+        """
+        INSERT INTO points SELECT run_id, point_id, job_id, position, label, mode, state, code,
+            sentence, attempt, record FROM points_once
+        """,
+        "DROP TABLE points_once",
+        "CREATE INDEX points_by_content ON points (point_id, state)",
+    ),
 )
 """``MIGRATIONS[n]`` takes a store of version n to n + 1. Published ones never change."""
 
@@ -134,14 +163,26 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {found}; this infx knows up to {VERSION}",
             hint="update infx, or name another folder with --results",
         )
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     # FULL, not NORMAL: an intent must be on the disk before a scheduler hears of the job, even if
     # the machine loses power right after. A job writes fewer than ten times, so the cost is nil.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     if found < VERSION:
         _migrate(connection)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait for another process that does the same: it says at once
+    that the file is locked."""
+    deadline = time.monotonic() + BUSY_WAIT_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -29,10 +29,15 @@ FILE = "store.sqlite"
 """The store's name in a results folder."""
 
 _ATTEMPT = (
-    "run_id, job_id, number, unique_name, scheduler_id, started_s, ended_s, node, batch, task"
+    "run_id, job_id, number, unique_name, scheduler_id, started_s, ended_s, node, batch, task,"
+    " repeat"
 )
 _ENDING = "outcome, code, sentence, fingerprint, node"
-_POINT = "run_id, point_id, job_id, label, mode, state, code, sentence, attempt"
+_POINT = (
+    "p.run_id, p.point_id, p.job_id, p.label, p.mode, p.state, p.code, p.sentence, p.attempt,"
+    " j.repeat"
+)
+_THIS = "run_id = ? AND job_id = ? AND point_id = ?"
 _RUN = "run_id, created_s, plan_id, source, project, folder, executor, state, ended_s"
 
 
@@ -63,7 +68,7 @@ class Store:
 
     def create_run(self, run: RunRow, plan: Plan) -> None:
         """Write the run, its jobs and its points as pending. A run that is there stays as it is."""
-        jobs = [(run.run_id, job.job_id, n, job.name) for n, job in enumerate(plan.jobs)]
+        jobs = [(run.run_id, j.job_id, n, j.name, j.repeat) for n, j in enumerate(plan.jobs)]
         points = [
             (run.run_id, point.point_id, job.job_id, n, point.label, point.mode)
             for job in plan.jobs
@@ -74,7 +79,7 @@ class Store:
                 f"INSERT OR IGNORE INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 _run_values(run),
             )
-            self._db.executemany("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?)", jobs)
+            self._db.executemany("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, ?)", jobs)
             self._db.executemany(
                 "INSERT OR IGNORE INTO points (run_id, point_id, job_id, position, label, mode)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -104,11 +109,12 @@ class Store:
     def next_attempts(self, run_id: str, job_ids: Sequence[str]) -> list[Attempt]:
         """Return the next attempt of each job; nothing is written (see `intend`)."""
         rows = self._all(
-            "SELECT job_id, max(number) AS number FROM attempts WHERE run_id = ? GROUP BY job_id",
+            "SELECT job_id, repeat, coalesce(max(number), 0) + 1 AS number FROM jobs"
+            " LEFT JOIN attempts USING (run_id, job_id) WHERE run_id = ? GROUP BY job_id",
             (run_id,),
         )
-        last = {row["job_id"]: row["number"] for row in rows}
-        return [_attempt(run_id, job_id, last.get(job_id, 0) + 1) for job_id in job_ids]
+        following = {row["job_id"]: row for row in rows}
+        return [_attempt(run_id, **following[job_id]) for job_id in job_ids]
 
     def intend(self, attempts: Sequence[Attempt]) -> None:
         """Write, all at once, that these attempts are about to be launched.
@@ -177,7 +183,8 @@ class Store:
         """Return the run's attempts, or those that nobody has seen end, in order of intent."""
         only = " AND ended_s = 0" if open_only else ""
         rows = self._all(
-            f"SELECT {_ATTEMPT}, intended_s FROM attempts WHERE run_id = ?{only}"
+            f"SELECT {_ATTEMPT}, intended_s FROM attempts JOIN jobs USING (run_id, job_id)"
+            f" WHERE run_id = ?{only}"
             " ORDER BY intended_s, number",
             (run_id,),
         )
@@ -199,7 +206,7 @@ class Store:
     def points(self, run_id: str) -> list[PointRow]:
         """Return the run's points in the plan's order, without opening their records."""
         rows = self._all(
-            f"SELECT {', '.join('p.' + name for name in _POINT.split(', '))} FROM points p"
+            f"SELECT {_POINT} FROM points p"
             " JOIN jobs j USING (run_id, job_id) WHERE run_id = ? ORDER BY j.position, p.position",
             (run_id,),
         )
@@ -217,7 +224,8 @@ class Store:
                 self._put(record)
 
     def records(self, run_id: str) -> list[PointRecord]:
-        """Return the record of every point that has one, in the plan's order."""
+        """Return every record of the run, in the plan's order: several of a point that it repeats,
+        told apart by ``attempt.repeat``."""
         rows = self._all(
             "SELECT p.record FROM points p JOIN jobs j USING (run_id, job_id)"
             " WHERE run_id = ? AND p.record IS NOT NULL ORDER BY j.position, p.position",
@@ -229,8 +237,7 @@ class Store:
 
     def _keep(self, record: PointRecord) -> None:
         found = self._db.execute(
-            "SELECT record FROM points WHERE run_id = ? AND point_id = ? AND record IS NOT NULL",
-            (record.attempt.run_id, record.point.point_id),
+            f"SELECT record FROM points WHERE {_THIS} AND record IS NOT NULL", _this(record)
         ).fetchone()
         standing = [decode(found[0], PointRecord, source=str(self.path))] if found else []
         self._put(best([record, *standing]))
@@ -239,15 +246,14 @@ class Store:
         status = record.status
         self._db.execute(
             "UPDATE points SET state = ?, code = ?, sentence = ?, attempt = ?, record = ?"
-            " WHERE run_id = ? AND point_id = ?",
+            f" WHERE {_THIS}",
             (
                 status.state,
                 status.code,
                 status.sentence,
                 record.attempt.number,
                 encode(record).decode(),
-                record.attempt.run_id,
-                record.point.point_id,
+                *_this(record),
             ),
         )
 
@@ -262,9 +268,13 @@ class Store:
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def _attempt(run_id: str, job_id: str, number: int) -> Attempt:
+def _this(record: PointRecord) -> tuple[str, str, str]:
+    return record.attempt.run_id, record.attempt.job_id, record.point.point_id
+
+
+def _attempt(run_id: str, job_id: str, number: int, repeat: int) -> Attempt:
     name = unique_name(run_id, job_id, number)
-    return Attempt(run_id=run_id, job_id=job_id, number=number, unique_name=name)
+    return Attempt(run_id=run_id, job_id=job_id, number=number, unique_name=name, repeat=repeat)
 
 
 def _launched_attempt(intended_s: float, **row: Any) -> Attempt:

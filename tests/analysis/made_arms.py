@@ -13,9 +13,10 @@ import msgspec
 
 from infx.analysis.asked import Asked
 from infx.analysis.changes import Observed
-from infx.analysis.export import Export, Row
+from infx.analysis.export import Export
 from infx.analysis.measurements import measure
 from infx.analysis.pairing import Seen
+from infx.analysis.records import Row, records_of
 from infx.analysis.requests import columns_of
 from infx.domain.identity import content_id
 from infx.domain.point import Point
@@ -40,14 +41,10 @@ def rows_of(latencies: Sequence[Latency]) -> list[dict[str, Any]]:
 
 
 def observed(rows: Sequence[dict[str, Any]], prompt: bytes = b"hello ") -> Observed:
-    read = tuple(msgspec.convert(made, Row) for made in rows)
-    export = Export(folder=Path(), summary=None, rows=read, cancelled=0)
-    prompts = {
-        r.metadata.conversation_id: prompt + r.metadata.conversation_id.encode() for r in read
-    }
-    return Observed(
-        measurement=measure(export, Asked(), 1), requests=columns_of(export.profiled, prompts)
-    )
+    records = records_of(msgspec.convert(made, Row) for made in rows)
+    export = Export(folder=Path(), summary=None, records=records, cancelled=0)
+    prompts = {name: prompt + name.encode() for name in records.prompts}
+    return Observed(measurement=measure(export, Asked(), 1), requests=columns_of(records, prompts))
 
 
 def noisy(n: int, seed: int, factor: float = 1.0) -> list[Latency]:
@@ -74,12 +71,18 @@ def seen(
 
 
 def arm_of(
-    folder: Path, of: Point, latencies: Sequence[Latency], run: str = "r1", **parts: Any
+    folder: Path,
+    of: Point,
+    latencies: Sequence[Latency],
+    run: str = "r1",
+    repeat: int = 1,
+    group: str = "",
+    **parts: Any,
 ) -> Seen:
     """A measured point with its export on disk."""
     rows = rows_of(latencies)
     made = observed(rows).measurement
-    place = f"{run}-{of.label}"
+    place = f"{run}-{of.label}-{repeat}"
     write_run(folder / place, rows, conc=1)
     sessions = [
         {
@@ -89,13 +92,14 @@ def arm_of(
         for n, r in enumerate(rows)
     ]
     (folder / place / "inputs.json").write_text(json.dumps({"data": sessions}))
-    return seen(of, run=run, folder=folder, measurement=made, artifacts={"aiperf": place}, **parts)
+    found = seen(of, run=run, folder=folder, measurement=made, artifacts={"aiperf": place}, **parts)
+    return replace(found, repeat=repeat, group=group)
 
 
 def answered(folder: Path, right: Sequence[bool], text: str = "42", **parts: Any) -> str:
     rows = [
         {"doc_id": n, "filter": name, "metrics": ["exact_match"], "exact_match": float(ok),
-         "resps": [[text]], **parts}
+         "resps": [[text]], "doc_hash": f"d{n}", "prompt_hash": f"p{n}", **parts}
         for n, ok in enumerate(right)
         for name in ("strict-match", "robust")
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infx.analysis.changes import METRICS, Change, Comparison, compare
+from infx.analysis.changes import Change, Comparison, Observed, Sides, compare, compare_figures
 from infx.analysis.compare import Compared, compare_axis, compare_runs
+from infx.analysis.metrics import COMPARED, METRICS
 from infx.analysis.pairing import Seen, pair_axis, pair_runs
 from infx.analysis.requests import aligned
 from infx.domain.errors import UsageError
 from infx.domain.identity import content_id
 from infx.domain.point import Point
+from infx.domain.record import Energy
 from infx.domain.status import PENDING, Status
 from tests.analysis.made_arms import Latency, arm_of, mono, noisy, observed, rows_of, scored, seen
 from tests.report.sample_runs import LLAMA, MINI, measurement, point
@@ -25,10 +28,18 @@ LATENCIES = st.lists(
     st.tuples(st.floats(5, 500), st.floats(20, 2000)), min_size=20, max_size=30
 )  # fmt: skip
 
+TOLD = [metric for metric in COMPARED if metric.key != "j_per_token"]
+"""What runs tell that logged no power."""
+
 few = settings(max_examples=5, deadline=None)
 
 
 # Figures
+
+
+def one_run(a: Observed, b: Observed) -> Comparison:
+    (found,) = compare([Sides(before=(a,), after=(b,))])
+    return found
 
 
 def changes(comparison: Comparison) -> dict[str, Change]:
@@ -39,7 +50,7 @@ def changes(comparison: Comparison) -> dict[str, Change]:
 @given(latencies=LATENCIES)
 def test_equal_arms_differ_in_nothing(latencies: list[Latency]) -> None:
     side = observed(rows_of(latencies))
-    found = compare([(side, side)])
+    found = one_run(side, side)
     assert found.basis == "requests-paired"
     assert {(c.ratio, c.verdict) for c in found.changes} == {(1.0, "no-difference-seen")}
     assert {(c.low, c.high) for c in found.changes} == {(1.0, 1.0)}
@@ -50,7 +61,7 @@ def test_equal_arms_differ_in_nothing(latencies: list[Latency]) -> None:
 def test_swapped_arms_invert_every_ratio(latencies: list[Latency], other: list[Latency]) -> None:
     n = min(len(latencies), len(other))
     a, b = observed(rows_of(latencies[:n])), observed(rows_of(other[:n]))
-    there, back = changes(compare([(a, b)])), changes(compare([(b, a)]))
+    there, back = changes(one_run(a, b)), changes(one_run(b, a))
     opposite = {"better": "worse", "worse": "better"}
     for key, change in there.items():
         assert back[key].ratio == pytest.approx(1 / change.ratio)
@@ -65,8 +76,8 @@ def test_a_scaled_arm_gives_the_factor_and_the_verdict(
     latencies: list[Latency], factor: float
 ) -> None:
     scaled = [(ttft * factor, rest * factor) for ttft, rest in latencies]
-    found = compare([(observed(rows_of(latencies)), observed(rows_of(scaled)))])
-    for metric, change in zip(METRICS, found.changes, strict=True):
+    found = one_run(observed(rows_of(latencies)), observed(rows_of(scaled)))
+    for metric, change in zip(TOLD, found.changes, strict=True):
         expected = factor if metric.better == "less" else 1 / factor
         assert change.ratio == pytest.approx(expected, rel=1e-4)  # times are whole ns
         assert change.low == pytest.approx(expected, rel=1e-4)
@@ -76,7 +87,7 @@ def test_a_scaled_arm_gives_the_factor_and_the_verdict(
 
 def test_every_interval_holds_its_ratio_when_prompts_differ() -> None:
     a, b = observed(rows_of(noisy(40, 1))), observed(rows_of(noisy(40, 2, 0.5)), b"other ")
-    found = compare([(a, b)])
+    found = one_run(a, b)
     assert found.basis == "requests"
     assert "prompts differ" in found.unpaired
     for change in found.changes:
@@ -84,16 +95,16 @@ def test_every_interval_holds_its_ratio_when_prompts_differ() -> None:
         assert change.high is not None
         assert change.low <= change.ratio <= change.high
     told = changes(found)
-    assert told["itl_ms_p50"].verdict == told["output_tput_tok_s_gpu"].verdict == "better"
-    assert told["ttft_ms_p50"].verdict == "no-difference-seen"
+    assert told["itl_p50"].verdict == told["output_tput_tok_s_gpu"].verdict == "better"
+    assert told["ttft_p50"].verdict == "no-difference-seen"
 
 
 def test_the_figures_are_those_of_the_measurement() -> None:
     side = observed(rows_of(noisy(30, 3)))
-    told = changes(compare([(side, side)]))
+    told = changes(one_run(side, side))
     assert told["output_tput_tok_s_gpu"].a == side.measurement.output_tput_tok_s_gpu
-    assert told["interactivity_tok_s_p90"].b == side.measurement.interactivity_tok_s.p90
-    assert told["e2e_interactivity_tok_s_p90"].b == side.measurement.e2e_interactivity_tok_s.p90
+    assert told["interactivity_p90"].b == side.measurement.interactivity_tok_s.p90
+    assert told["e2e_interactivity_p90"].b == side.measurement.e2e_interactivity_tok_s.p90
 
 
 @pytest.mark.parametrize(
@@ -101,29 +112,123 @@ def test_the_figures_are_those_of_the_measurement() -> None:
 )
 def test_few_requests_are_not_enough(n: int, median: bool, tail: bool) -> None:
     a, b = observed(rows_of(noisy(n, 1))), observed(rows_of(noisy(n, 2, 0.5)))
-    told = changes(compare([(a, b)]))
-    assert (told["itl_ms_p50"].verdict == "not-enough-data") is not median
+    told = changes(one_run(a, b))
+    assert (told["itl_p50"].verdict == "not-enough-data") is not median
     assert (told["output_tput_tok_s_gpu"].verdict == "not-enough-data") is not median
-    assert (told["itl_ms_p90"].verdict == "not-enough-data") is not tail
+    assert (told["itl_p90"].verdict == "not-enough-data") is not tail
     if not tail:
-        assert told["itl_ms_p90"].why == f"{n} requests, 20 needed"
-        assert told["itl_ms_p90"].low is None
+        assert told["itl_p90"].why == "needs 20 requests"
+        assert told["itl_p90"].low is None
+
+
+def of_factor(factor: float, requests: int = 30) -> Observed:
+    return observed(rows_of([(20.0, 200.0 * factor)] * requests))
+
+
+def of_factors(*factors: float) -> tuple[Observed, ...]:
+    return tuple(map(of_factor, factors))
 
 
 def test_with_repeats_the_interval_is_theirs() -> None:
     """Each run is quiet in itself; between runs the ratio goes from 0.8 to 1.25."""
-    runs = [
-        (observed(rows_of([(20.0, 200.0)] * 30)), observed(rows_of([(20.0, 200.0 * f)] * 30)))
-        for f in (0.8, 1.0, 1.25)
-    ]
-    one, all_ = changes(compare(runs[:1])), compare(runs)
-    assert one["itl_ms_p50"].verdict == "better"
-    assert (all_.basis, all_.repeats, all_.requests) == ("repeats", 3, (90, 90))
-    itl = changes(all_)["itl_ms_p50"]
+    before, after = of_factors(1, 1, 1), of_factors(0.8, 1, 1.25)
+    one = changes(one_run(before[0], after[0]))
+    (all_,) = compare([Sides(before=before, after=after, paired=True)])
+    assert one["itl_p50"].verdict == "better"
+    assert (all_.basis, all_.repeats, all_.requests) == ("repeats-paired", (3, 3), (90, 90))
+    itl = changes(all_)["itl_p50"]
     assert itl.ratio == pytest.approx(1.0)
     assert itl.verdict == "no-difference-seen"
     assert itl.low is not None
     assert itl.low < 0.8
+
+
+def test_pairs_take_out_what_drifts_for_both_arms() -> None:
+    """B is 3 % faster in each pair while the machine slows down by a half."""
+    drift = (1.0, 1.2, 1.5)
+    before, after = of_factors(*drift), of_factors(0.97, 1.2 * 0.971, 1.5 * 0.969)
+    verdicts = {}
+    for paired in (True, False):
+        (found,) = compare([Sides(before=before, after=after, paired=paired)])
+        verdicts[found.basis] = changes(found)["itl_p50"].verdict
+    assert verdicts == {"repeats-paired": "better", "repeats": "no-difference-seen"}
+
+
+def test_sides_may_be_measured_other_times() -> None:
+    (found,) = compare([Sides(before=of_factors(1, 1.01, 0.99), after=of_factors(0.5, 0.51))])
+    assert (found.basis, found.repeats) == ("repeats", (3, 2))
+    assert changes(found)["itl_p50"].verdict == "better"
+    assert changes(found)["itl_p50"].ratio == pytest.approx(0.505, rel=0.01)
+
+
+def test_two_repeats_are_judged_by_the_noise_of_the_line() -> None:
+    """Alone, two pairs that differ by 1 % cannot tell 6 %; three such points can."""
+    point_ = Sides(before=of_factors(1, 1), after=of_factors(0.94, 0.95), paired=True)
+    (alone,) = compare([point_])
+    together = compare([point_] * 3)
+    assert changes(alone)["itl_p50"].verdict == "no-difference-seen"
+    assert {changes(one)["itl_p50"].verdict for one in together} == {"better"}
+    assert (alone.noise_points, together[0].noise_points) == (1, 3)
+
+
+def test_a_louder_point_keeps_its_own_noise() -> None:
+    quiet = Sides(before=of_factors(1, 1), after=of_factors(0.9, 0.9), paired=True)
+    loud = Sides(before=of_factors(1, 1), after=of_factors(0.6, 1.4), paired=True)
+    told = [changes(one)["itl_p50"] for one in compare([quiet, quiet, loud])]
+    assert [change.verdict for change in told] == ["no-difference-seen"] * 3
+    widths = [change.high / change.low for change in told if change.low and change.high]
+    assert widths[2] > widths[0] == widths[1]
+
+
+def test_points_of_one_run_and_of_several_stand_beside_each_other() -> None:
+    single = Sides(before=of_factors(1), after=of_factors(0.5))
+    double = Sides(before=of_factors(1, 1), after=of_factors(0.5, 0.5), paired=True)
+    assert [found.basis for found in compare([single, double, single])] == [
+        "requests-paired", "repeats-paired", "requests-paired",
+    ]  # fmt: skip
+
+
+def test_energy_is_compared_where_all_runs_tell_it() -> None:
+    def powered(joules: float, requests: int = 30) -> Observed:
+        energy = Energy(
+            source="nvidia-smi", gpus=1, window_s=9.0, energy_j=1.0, j_per_total_token=joules
+        )
+        return replace(of_factor(1, requests), energy=energy)
+
+    plain, less = powered(2.0), powered(1.0)
+    single = changes(one_run(plain, less))["j_per_token"]
+    assert (single.ratio, single.verdict) == (0.5, "not-enough-data")
+    assert single.why == "needs repeats"
+    (twice,) = compare([Sides(before=(plain, plain), after=(less, less), paired=True)])
+    assert changes(twice)["j_per_token"].verdict == "better"
+    (once,) = compare([Sides(before=(plain, plain), after=(less, of_factor(1)), paired=True)])
+    assert "j_per_token" not in changes(once)
+
+
+def test_published_figures_have_a_ratio_and_no_interval() -> None:
+    """C1 of a public pull request: two numbers a side, and nothing of how they were measured."""
+    rate = compare_figures(METRICS["interactivity_p50"], 187.56, 213.44)
+    itl = compare_figures(METRICS["itl_p90"], 2.68, 2.33)
+    assert f"{rate.percent:+.1f} % {itl.percent:+.1f} %" == "+13.8 % -13.1 %"
+    for change in (rate, itl):
+        assert (change.low, change.high, change.verdict) == (None, None, "not-enough-data")
+        assert change.why == "one figure a side"
+    assert math.isnan(compare_figures(METRICS["itl_p90"], 0.0, 1.0).percent)
+
+
+def test_throughput_of_all_tokens_stands_beside_that_of_output() -> None:
+    side = observed(rows_of(noisy(30, 3)))
+    told = changes(one_run(side, side))
+    assert told["tput_tok_s_gpu"].a == side.measurement.tput_tok_s_gpu
+    assert told["output_tput_tok_s_gpu"].a == side.measurement.output_tput_tok_s_gpu
+    assert [change.metric for change in one_run(side, side).changes][:2] == [
+        "tput_tok_s_gpu", "output_tput_tok_s_gpu",
+    ]  # fmt: skip
+    assert side.requests
+    assert side.requests.columns["tokens"][0] == sum(
+        side.requests.columns[name][0] for name in ("isl", "osl")
+    )
+    assert side.requests.columns["isl"][0] > 0
 
 
 def test_requests_are_paired_by_the_name_and_words_of_their_prompt() -> None:
@@ -289,11 +394,11 @@ def couple(folder: Path, run: str = "r1", factor: float = 0.5) -> list[Seen]:
 
 
 def test_an_axis_is_compared_from_the_exports(tmp_path: Path) -> None:
-    found = compare_axis([couple(tmp_path)], "mono")
+    found = compare_axis(couple(tmp_path), "mono")
     (told,) = found.points
     assert told.comparison.basis == "requests-paired"
     assert (told.conc, told.workload, told.runs) == (1, "64 in, 32 out", ("r1",))
-    assert changes(told.comparison)["itl_ms_p90"].ratio == pytest.approx(0.5, rel=1e-4)
+    assert changes(told.comparison)["itl_p90"].ratio == pytest.approx(0.5, rel=1e-4)
     assert [str(one) for one in found.differences] == ["mono off → on"]
     assert found.left_out == ()
 
@@ -302,10 +407,10 @@ def test_further_runs_are_repeats(tmp_path: Path) -> None:
     runs = [
         couple(tmp_path, run, factor) for run, factor in (("r1", 0.5), ("r2", 0.6), ("r3", 0.7))
     ]
-    found = compare_axis(runs, "mono")
+    found = compare_axis([one for run in runs for one in run], "mono")
     (told,) = found.points
-    assert (told.comparison.basis, told.runs) == ("repeats", ("r1", "r2", "r3"))
-    assert changes(told.comparison)["itl_ms_p50"].ratio == pytest.approx(
+    assert (told.comparison.basis, told.runs) == ("repeats-paired", ("r1", "r2", "r3"))
+    assert changes(told.comparison)["itl_p50"].ratio == pytest.approx(
         (0.5 * 0.6 * 0.7) ** (1 / 3), rel=1e-3
     )
 
@@ -327,7 +432,7 @@ def test_a_side_that_may_not_count_is_named_with_its_reason(
     off, on = couple(tmp_path)
     other = arm_of(tmp_path, mono(point(MINI, 2, 4), "off"), noisy(30, 1))
     bad = seen(mono(point(MINI, 2, 4), "on"), status)
-    found = compare_axis([[off, on, other, bad]], "mono")
+    found = compare_axis([off, on, other, bad], "mono")
     assert [told.conc for told in found.points] == [1]
     assert {one.label: one.why for one in found.left_out} == {
         bad.point.label: why,
@@ -337,7 +442,7 @@ def test_a_side_that_may_not_count_is_named_with_its_reason(
 
 def test_an_export_that_is_gone_is_named(tmp_path: Path) -> None:
     off, on = couple(tmp_path)
-    found = compare_axis([[off, replace(on, folder=tmp_path / "gone")]], "mono")
+    found = compare_axis([off, replace(on, folder=tmp_path / "gone")], "mono")
     assert found.points == ()
     (told,) = found.left_out
     assert on.point.label in told.label
@@ -347,7 +452,7 @@ def test_an_export_that_is_gone_is_named(tmp_path: Path) -> None:
 def test_one_run_of_a_repeat_that_failed_leaves_the_other(tmp_path: Path) -> None:
     first, second = couple(tmp_path), couple(tmp_path, "r2")
     second[1] = replace(second[1], status=Status("failed", "server-died", "killed"))
-    found = compare_axis([first, second], "mono")
+    found = compare_axis([*first, *second], "mono")
     assert found.points[0].comparison.basis == "requests-paired"
     assert {(one.run_id, one.why) for one in found.left_out} == {
         ("r2", "failed:server-died killed"),
@@ -359,7 +464,7 @@ def test_one_run_of_a_repeat_that_failed_leaves_the_other(tmp_path: Path) -> Non
 
 
 def evaluated(off: Seen, on: Seen) -> Compared:
-    return compare_axis([[off, on]], "mono")
+    return compare_axis([off, on], "mono")
 
 
 def test_scores_are_compared_question_by_question(tmp_path: Path) -> None:
@@ -399,7 +504,7 @@ def test_two_runs_of_one_matrix_compare_scores_and_points(tmp_path: Path) -> Non
     found = compare_runs(a, b)
     assert (len(found.points), len(found.scores), found.left_out) == (2, 1, ())
     assert found.differences == ()
-    itl = [changes(told.comparison)["itl_ms_p50"] for told in found.points]
+    itl = [changes(told.comparison)["itl_p50"] for told in found.points]
     assert [c.ratio for c in itl] == [1.0, pytest.approx(0.5, rel=1e-4)]
     assert [c.verdict for c in itl] == ["no-difference-seen", "better"]
 
@@ -407,5 +512,5 @@ def test_two_runs_of_one_matrix_compare_scores_and_points(tmp_path: Path) -> Non
 def test_sides_without_figures_are_named() -> None:
     a = seen(mono(point(MINI, 1, 2), "off"), measurement=measurement(1, 1.0, 1.0))
     b = seen(mono(point(MINI, 1, 2), "on"))
-    (told,) = compare_axis([[a, b]], "mono").left_out
+    (told,) = compare_axis([a, b], "mono").left_out
     assert "holds neither" in told.why or "no figures" in told.why

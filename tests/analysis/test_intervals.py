@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from infx.analysis.intervals import (
     RESAMPLES,
-    _student,
     percentile_of,
     rate_of,
-    repeat_interval,
     request_interval,
+    student,
 )
 
 FIGURES = {"p50": percentile_of(50), "p90": percentile_of(90), "rate": rate_of}
@@ -97,22 +96,7 @@ def test_many_requests_are_drawn_in_blocks() -> None:
     ("df", "t"), [(1, 12.7062), (10, 2.2281), (11, 2.2010), (30, 2.0423), (1000, 1.9623)]
 )
 def test_students_t_is_that_of_the_tables(df: int, t: float) -> None:
-    assert _student(df) == pytest.approx(t, abs=6e-4)
-
-
-def test_repeats_give_students_interval_of_their_logarithms() -> None:
-    low, high = repeat_interval([1.1, 1.2, 1.3])
-    logs = [math.log(ratio) for ratio in (1.1, 1.2, 1.3)]
-    mean = sum(logs) / 3
-    spread = math.sqrt(sum((value - mean) ** 2 for value in logs) / 2)
-    reach = 4.3027 * spread / math.sqrt(3)
-    assert (low, high) == (
-        pytest.approx(math.exp(mean - reach)),
-        pytest.approx(math.exp(mean + reach)),
-    )
-    assert repeat_interval([2.0, 2.0]) == (pytest.approx(2), pytest.approx(2))
-    inverse = repeat_interval([1 / 1.1, 1 / 1.2, 1 / 1.3])
-    assert inverse == (pytest.approx(1 / high), pytest.approx(1 / low))
+    assert student(df) == pytest.approx(t, abs=6e-4)
 
 
 def drawn(rng: random.Random, n: int, *, paired: bool) -> tuple[list[float], list[float]]:

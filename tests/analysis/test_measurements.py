@@ -5,12 +5,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from infx.analysis.asked import Asked
-from infx.analysis.export import artifact_folders, read_export
+from infx.analysis.export import Export, artifact_folders, read_export
 from infx.analysis.measurements import account, measure, steady_conc
+from infx.analysis.records import Row, records_of
 from infx.domain.errors import MeasurementError, UsageError
 from infx.domain.record import Measurement
 from tests.analysis.made_exports import (
@@ -73,6 +77,54 @@ def test_errors_are_counted_and_not_in_latencies(tmp_path: Path) -> None:
     assert seen.window_s == pytest.approx(99.5)
 
 
+def test_errors_bound_every_latency(tmp_path: Path) -> None:
+    rows = [row(n * 100, 100 + n, ttft_ms=10 + n, osl=8) for n in range(20)]
+    failed = row(3000, 5, error={"type": "ServerError", "code": 500})
+    seen = measured(write_run(tmp_path / "a", [*rows, failed, failed], conc=1))
+    assert set(seen.error_bounds) == {"ttft_ms", "itl_ms", "tpot_ms", "e2el_ms"}
+    least, most = seen.error_bounds["e2el_ms"].p50
+    assert least == pytest.approx(np.percentile([*range(100, 120), 0, 0], 50))
+    assert most == pytest.approx(np.percentile([*range(100, 120), 1e9, 1e9], 50))
+    assert seen.error_bounds["ttft_ms"].p99[1] is None
+    assert least < seen.e2el_ms.p50 < most
+    assert measured(write_run(tmp_path / "b", rows, conc=1)).error_bounds == {}
+
+
+def test_tpot_and_itl_are_two_words_for_one_figure(tmp_path: Path) -> None:
+    seen = measured(write_run(tmp_path, [row(0, 100, ttft_ms=30, osl=8), row(100, 170, osl=1)]))
+    assert seen.tpot_ms == seen.itl_ms
+    assert (seen.tpot_ms.n, seen.tpot_ms.mean) == (1, pytest.approx(70 / 7))
+
+
+def test_the_context_of_a_request_is_its_input_and_output(tmp_path: Path) -> None:
+    rows = [row(0, 50, osl=8), row(50, 50, osl=24, input_sequence_length=100)]
+    seen = measured(write_run(tmp_path, rows, conc=1)).context
+    assert seen
+    assert (seen.mean, seen.p50, seen.std) == (74, 74, 50)
+
+
+def test_cache_hits_are_what_every_answer_tells(tmp_path: Path) -> None:
+    slow = row(-500, 50, phase="warmup", usage_prompt_cache_read_tokens=9999)
+    rows = [row(n * 50, 50, usage_prompt_cache_read_tokens=4 * n) for n in range(5)]
+    seen = measured(write_run(tmp_path / "a", [slow, *rows], conc=1))
+    assert seen.cached_input
+    assert (seen.cached_input.n, seen.cached_input.mean, seen.cached_input.p90) == (5, 8, 14.4)
+    assert seen.prefix_hit_share == 0.5
+    del rows[2]["metrics"]["usage_prompt_cache_read_tokens"]
+    seen = measured(write_run(tmp_path / "b", rows, conc=1))
+    assert (seen.cached_input, seen.prefix_hit_share) == (None, None)
+
+
+def test_the_steady_window_is_without_ramp_and_drain(tmp_path: Path) -> None:
+    rows = [row(0, 100), row(40, 100), row(100, 100), row(140, 100), row(200, 300)]
+    export = read_export(write_run(tmp_path, rows))
+    assert measure(export, Asked(conc=2), 1).steady_s == pytest.approx(0.16)
+    assert measure(export, Asked(conc=5), 1).steady_s is None  # open at the last moment only
+    assert measure(export, Asked(conc=6), 1).steady_s is None
+    assert measure(export, Asked(), 1).steady_s is None
+    assert measure(export, Asked(conc=2), 1).window_s == pytest.approx(0.5)
+
+
 def test_interactivity_inverts_the_percentile_of_a_latency(tmp_path: Path) -> None:
     latencies = [100.0, 140.0, 200.0, 350.0, 900.0]
     rows = [row(i * 1000, ms, ttft_ms=20, osl=8) for i, ms in enumerate(latencies)]
@@ -98,7 +150,7 @@ def test_throughput_and_concurrency(tmp_path: Path) -> None:
 def test_the_drain_at_the_end_is_not_the_load(tmp_path: Path) -> None:
     rows = [*closed_loop(2, 5), row(500, 2000)]  # one long request alone at the end
     export = read_export(write_run(tmp_path, rows))
-    assert steady_conc(export.profiled, 2) == pytest.approx(2)
+    assert steady_conc(export.records, 2) == pytest.approx(2)
     assert measure(export, Asked(), 1).observed_conc == pytest.approx(1.2)
 
 
@@ -118,7 +170,8 @@ def test_the_log_counts_what_no_export_does(tmp_path: Path) -> None:
         ({"output_sequence_length": 0}, "no-tokens"),
         ({"output_sequence_length": 1}, "not-a-number"),
         ({"time_to_first_token": 100.0}, "not-a-number"),  # an ITL of 0 at the median
-        ({"time_to_first_token": 101.0}, "not-a-number"),  # below 0
+        ({"time_to_first_token": 101.0}, "clock-skew"),  # after the last one
+        ({"time_to_first_token": 101.0, "osl": 1}, "clock-skew"),
     ],
 )
 def test_a_figure_without_value_is_refused(
@@ -136,7 +189,7 @@ def test_a_cut_line_is_named(tmp_path: Path) -> None:
     export = read_export(folder)
     (finding,) = export.findings
     assert (finding.code, finding.where and finding.where.line) == ("truncated-export", 10)
-    assert len(export.rows) == 9
+    assert len(export.records) == 9
 
 
 def test_bad_lines_are_named_one_by_one(tmp_path: Path) -> None:
@@ -210,9 +263,64 @@ def test_one_answer_in_one_chunk_does_not_take_the_point_away(tmp_path: Path) ->
 
 def test_the_ramp_of_the_client_is_not_the_load(tmp_path: Path) -> None:
     export = read_export(write_run(tmp_path, ramped(64, 320, 100, ramp_ms=150), conc=64))
-    assert steady_conc(export.profiled, 64) == pytest.approx(64, rel=0.05)
-    assert steady_conc(export.profiled, 1) < 56  # from the first request sent on
-    assert steady_conc(export.profiled, 321) == 0
+    assert steady_conc(export.records, 64) == pytest.approx(64, rel=0.05)
+    assert steady_conc(export.records, 1) < 56  # from the first request sent on
+    assert steady_conc(export.records, 321) == 0
+
+
+requests = st.tuples(
+    st.integers(0, 900),  # start, ms
+    st.integers(1, 400),  # TTFT, ms
+    st.integers(1, 400),  # the rest, ms
+    st.integers(2, 40),  # tokens
+    st.sampled_from(["ok", "ok", "ok", "failed", "warmup"]),
+)
+
+
+@given(st.lists(requests, min_size=1, max_size=25), st.integers(1, 6))
+def test_every_figure_is_what_numpy_makes_of_the_rows(
+    told: list[tuple[int, int, int, int, str]], lanes: int
+) -> None:
+    made = [
+        row(
+            start, ttft + rest, ttft_ms=ttft, osl=osl,
+            phase="warmup" if kind == "warmup" else "profiling",
+            error={"type": "ServerError"} if kind == "failed" else None,
+        )
+        for start, ttft, rest, osl, kind in told
+    ]  # fmt: skip
+    profiled = [one for one in told if one[4] != "warmup"]
+    ok = [one for one in profiled if one[4] == "ok"]
+    assume(ok)
+    records = records_of(msgspec.convert(one, Row) for one in made)
+    export = Export(folder=Path(), summary=None, records=records, cancelled=0)
+    seen = measure(export, Asked(conc=lanes), 2)
+    _, ttft, rest, osl = (np.array(column, float) for column in list(zip(*ok, strict=True))[:4])
+    e2el = ttft + rest
+    pairs = [
+        (seen.ttft_ms, ttft), (seen.e2el_ms, e2el), (seen.itl_ms, rest / (osl - 1)),
+        (seen.osl, osl), (seen.context, osl + 16),
+    ]  # fmt: skip
+    for ours, values in pairs:
+        assert ours
+        assert ours.mean == pytest.approx(values.mean())
+        assert ours.std == pytest.approx(values.std(), abs=1e-9)
+        assert ours.p95 == pytest.approx(np.percentile(values, 95))
+    slow = np.percentile(e2el / 1000 / osl, 90)
+    assert seen.e2e_interactivity_tok_s.p90 == pytest.approx(1 / slow)
+    assert seen.e2e_interactivity_tok_s.mean == pytest.approx((osl / e2el * 1000).mean())
+    spans = [(start, start + ttft + rest) for start, ttft, rest, _, _ in profiled]
+    window_s = (max(end for _, end in spans) - min(start for start, _ in spans)) / 1000
+    assert seen.window_s == pytest.approx(window_s)
+    assert seen.output_tput_tok_s_gpu == pytest.approx(osl.sum() / window_s / 2)
+    sent = sorted(start for start, _ in spans)
+    if len(sent) < lanes or sent[lanes - 1] == sent[-1]:
+        assert (seen.steady_s, steady_conc(records, lanes)) == (None, 0)
+    else:
+        first, last = sent[lanes - 1], sent[-1]
+        inside = sum(max(0, min(end, last) - max(start, first)) for start, end in spans)
+        assert seen.steady_s == pytest.approx((last - first) / 1000)
+        assert steady_conc(records, lanes) == pytest.approx(inside / (last - first))
 
 
 @pytest.mark.slow
@@ -222,7 +330,8 @@ def test_reads_records_faster_than_json(tmp_path: Path) -> None:
     write_run(tmp_path, closed_loop(1, 2))
     records = tmp_path / "profile_export.jsonl"
     records.write_bytes(line.read_bytes() * 400)
-    assert len(read_export(tmp_path).rows) == 3600
+    read = read_export(tmp_path).records
+    assert (len(read), read.warmup) == (3200, 400)
     ours = fastest(lambda: read_export(tmp_path))
     theirs = fastest(lambda: [json.loads(line) for line in records.read_bytes().splitlines()])
     assert ours < theirs / 2  # a sixth on a quiet core

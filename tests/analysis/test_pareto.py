@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.analysis.pareto import Direction, frontier
+from infx.analysis.pareto import Direction, dominators, frontier, hypervolume
 
 directions = st.lists(st.sampled_from(["max", "min"]), min_size=1, max_size=4)
+UP: tuple[Direction, Direction] = ("max", "max")
 small = st.integers(0, 6).map(float)
 
 
@@ -79,3 +80,27 @@ def test_two_axes_scale() -> None:
     begin = time.perf_counter()
     assert len(frontier(points, ("max", "max"))) == 100_000
     assert time.perf_counter() - begin < 5  # n² would take hours
+
+
+def test_areas_of_staircases() -> None:
+    assert hypervolume([(1, 3), (2, 2), (3, 1)], UP, (0, 0)) == 6
+    assert hypervolume([(1, 3), (2, 2), (3, 1)], ("min", "min"), (4, 4)) == 6
+    assert hypervolume([(2, 3)], ("min", "max"), (5, 1)) == 6
+    assert hypervolume([(2, 3), (2, 3), (1, 1)], UP, (0, 0)) == 6
+    assert hypervolume([(2, 3), (9, -1)], UP, (1, 1)) == 2
+    assert hypervolume([], UP, (0, 0)) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
+def test_an_area_is_the_cells_that_some_point_reaches(points: list[tuple[int, int]]) -> None:
+    cells = sum(
+        any(x > column and y > row for x, y in points) for column in range(6) for row in range(6)
+    )
+    assert hypervolume(points, UP, (0, 0)) == cells
+    mirrored = [(-x, y) for x, y in points]
+    assert hypervolume(mirrored, ("min", "max"), (0, 0)) == cells
+
+
+def test_what_beats_a_point_is_on_the_frontier() -> None:
+    assert dominators([(1, 5), (2, 5), (2, 4), (3, 1)], UP) == [1, None, 1, None]
+    assert dominators([(1, 1), (2, 2), (3, 3)], ("min", "min")) == [None, 0, 0]

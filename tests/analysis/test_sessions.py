@@ -141,6 +141,14 @@ def test_a_warm_up_that_sent_less(tmp_path: Path, asked: int, short: bool) -> No
     assert (("warmup-short", "warning") in found(judged)) is short
 
 
+def test_a_length_that_the_export_does_not_compare_is_told(tmp_path: Path) -> None:
+    rows = [*replayed(), turn(0, 6900.0, osl_mismatch_diff_pct=...)]
+    judged = judge(ours(tmp_path, replace(PUBLIC, duration_s=8), rows), tmp_path)
+    assert judged.status.state == "ok"
+    assert found(judged) == [("asked-unknown", "warning")]
+    assert judged.findings[0].sentence.startswith("1 of 15 answers do not tell how long")
+
+
 def test_outputs_shorter_than_recorded(tmp_path: Path) -> None:
     rows = [*replayed(), turn(0, 6900.0, osl_mismatch_diff_pct=-40.0)]
     judged = judge(ours(tmp_path, OWN, rows, metadata=UNSAFE), tmp_path)

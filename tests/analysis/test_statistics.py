@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.analysis.statistics import describe, percentile, standard_error, wilson
+from infx.analysis.statistics import (
+    QUANTILES,
+    describe,
+    error_bounds,
+    percentile,
+    standard_error,
+    wilson,
+)
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -30,6 +38,45 @@ def test_describe_agrees_with_numpy(values: list[float]) -> None:
 def test_equal_values_are_every_percentile() -> None:
     seen = describe([0.1] * 7)
     assert {seen.p50, seen.p75, seen.p90, seen.p95, seen.p99} == {0.1}
+
+
+FAILED_MS = (0.0, 1.0, 2.5, 40.0, 1e9)
+"""What a failed request might have measured, had it ended; the last stands for without end."""
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=12), st.integers(1, 3))
+def test_bounds_hold_whatever_the_failed_ones_would_have_measured(
+    values: list[float], failed: int
+) -> None:
+    bounds = error_bounds(values, failed)
+    for there in range(failed + 1):
+        for unknown in product(FAILED_MS, repeat=there):
+            whole = sorted([*values, *unknown])
+            for q in QUANTILES:
+                least, most = getattr(bounds, f"p{q}")
+                seen = percentile(whole, q)
+                assert least <= seen + 1e-9
+                assert most is None or seen <= most + 1e-9
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=60), st.integers(0, 60))
+def test_bounds_are_reached(values: list[float], failed: int) -> None:
+    bounds = error_bounds(values, failed)
+    for q in QUANTILES:
+        least, most = getattr(bounds, f"p{q}")
+        assert least == pytest.approx(np.percentile([*values, *[0.0] * failed], q))
+        slow = float(np.percentile([*values, *[1e12] * failed], q))
+        assert (most is None) == (slow > 1e9)
+        assert most is None or most == pytest.approx(slow)
+
+
+def test_bounds_of_a_tail_are_open_and_without_failures_shut() -> None:
+    ten = [float(n) for n in range(1, 11)]
+    assert error_bounds(ten, 1).p90 == (9.0, 10.0)
+    assert error_bounds(ten, 1).p95 == (9.5, None)
+    assert error_bounds(ten, 0).p99 == (percentile(ten, 99), percentile(ten, 99))
+    with pytest.raises(ValueError, match="at least one"):
+        error_bounds([], 3)
 
 
 def test_no_value_has_no_percentile() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from infx.analysis.validity import Limits, Verdict, judge, judge_folder
 from infx.domain.codes import CODES
@@ -213,6 +215,59 @@ def test_times_that_cannot_be(tmp_path: Path) -> None:
     assert "clock-skew" in codes(judge_folder(write_run(tmp_path, rows)))
 
 
+def credited(order: list[int], step_ms: float) -> list[Any]:
+    """A loop of one lane whose requests, numbered in this ``order``, became due every 100 ms; the
+    clock was set by ``step_ms`` before the fifth."""
+    rows = closed_loop(1, len(order))
+    for number, made in zip(order, rows, strict=True):
+        due_ms = 100 * number + (step_ms if number >= 5 else 0)
+        made["metadata"]["credit_issued_ns"] = BASE_NS + int(due_ms * 1e6)
+        made["metadata"]["session_num"] = number
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("order", "step_ms", "expected"),
+    [
+        ([*range(10)], 0, []),
+        ([1, 0, 3, 2, *range(4, 10)], 0, []),  # answers come in another order
+        ([*range(10)], -190, []),  # 90 ms before the last one: within 100 ms
+        ([*range(10)], -210, ["clock-skew"]),
+        ([*range(10)], 5000, []),  # a pause of the client looks the same
+    ],
+)
+def test_a_clock_that_was_set_back(
+    tmp_path: Path, order: list[int], step_ms: float, expected: list[str]
+) -> None:
+    rows = credited(order, step_ms)
+    assert codes(judge_folder(write_run(tmp_path, rows, conc=1))) == expected
+
+
+def test_a_clock_that_was_set_forward(tmp_path: Path) -> None:
+    made = ours(tmp_path, phases_s={"client": 0.45})
+    assert judge(made, tmp_path).status.state == "ok"  # a window of 0.5 s
+    judged = judge(replace(made, phases_s={"client": 0.39}), tmp_path)
+    assert judged.status.code == "clock-skew"
+    assert "window is 0.5 s long, and the client ran 0.39 s" in judged.status.sentence
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_records_that_are_cut_anywhere_are_never_valid(tmp_path: Path, share: float) -> None:
+    folder = write_run(tmp_path, closed_loop(2, 5))
+    records = folder / "profile_export.jsonl"
+    whole = records.read_bytes().rstrip(b"\n")
+    records.write_bytes(whole[: int(share * len(whole))])
+    assert judge_folder(folder).status.state == "invalid"
+    records.write_bytes(whole)
+    assert judge_folder(folder).status.state == "ok"
+
+
+def test_nan_in_the_summary_is_not_a_cut_file(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, closed_loop(2, 5), request_latency={"avg": float("nan")})
+    assert judge_folder(folder).status.code == "not-a-number"
+
+
 def test_limits_are_the_callers(tmp_path: Path) -> None:
     folder = write_run(tmp_path, closed_loop(2, 5), cancelled=1, duration_s=0.5, requests=None)
     assert judge_folder(folder).status.code == "cancelled-in-flight"
@@ -304,6 +359,20 @@ def test_preemptions(tmp_path: Path) -> None:
     assert judge(ours(tmp_path, counters=steady(preemptions=2)), tmp_path).status.state == "ok"
     judged = judge(ours(tmp_path, counters=steady(preemptions=3)), tmp_path)
     assert judged.status.code == "preemption-storm"
+
+
+def test_preemptions_that_nobody_counts_are_not_none(tmp_path: Path) -> None:
+    assert untold(tmp_path, counters=steady(preemptions=None)) == ["preemptions-untold"]
+    assert untold(tmp_path, counters=None) == ["preemptions-untold"]
+    assert untold(tmp_path, counters=steady()) == []
+    assert untold(tmp_path, LLAMA, counters=EngineCounters()) == []  # it never preempts
+
+
+def untold(tmp_path: Path, entry: str = MINI, **parts: Any) -> list[str]:
+    """The warnings of a point that is ok, or would be but for its acceptance."""
+    judged = judge(ours(tmp_path, entry, **parts), tmp_path)
+    assert judged.status.code in ("", "acceptance-off")
+    return [found.code for found in judged.findings if found.level == "warning"]
 
 
 def test_the_warm_up_is_among_the_requests_that_were_preempted(tmp_path: Path) -> None:
@@ -403,6 +472,17 @@ def test_the_running_server_is_the_planned_one(
     assert judge(replace(made, provenance=told), tmp_path).status.code == code
 
 
+@pytest.mark.parametrize("server", [{}, {"conc": 7, "version": "1"}, {"max-num-seqs": None}])
+def test_a_server_that_tells_no_setting_was_not_checked(
+    tmp_path: Path, server: dict[str, Any]
+) -> None:
+    made = ours(tmp_path)
+    told = replace(made.provenance, server=server)
+    judged = judge(replace(made, provenance=told), tmp_path)
+    assert [(f.code, f.level) for f in judged.findings] == [("config-untold", "warning")]
+    assert judged.status.state == "ok"
+
+
 def test_what_the_job_found_counts(tmp_path: Path) -> None:
     found = Finding("config-differs", "error", "dtype is bf16, planned fp32")
     judged = judge(ours(tmp_path, findings=(found,)), tmp_path)
@@ -451,7 +531,9 @@ def scored_evaluation(**parts: int) -> PointRecord:
 def test_every_code_of_a_verdict_is_listed_as_what_it_is() -> None:
     said = re.compile(r'(Finding|error|warning|MeasurementError)\(\s*"([a-z-]+)"')
     folder = Path(__file__).parents[2] / "infx/analysis"
-    used = {pair for path in folder.glob("*.py") for pair in said.findall(path.read_text())}
+    names = ("export.py", "measurements.py", "records.py", "*rules.py")
+    paths = [path for name in names for path in folder.glob(name)]
+    used = {pair for path in paths for pair in said.findall(path.read_text())}
     assert len(used) > 15
     decisive = {code for how, code in used if how != "warning"}
     assert {CODES[code].family for code in decisive} == {"invalid"}

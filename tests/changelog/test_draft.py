@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,10 @@ from tests.report.sample_runs import (
     LLAMA,
     MINI,
     harder_records,
+    measurement,
     mono_records,
+    point,
+    record,
     sample_plan,
     sample_records,
 )
@@ -95,6 +99,21 @@ def test_each_workload_has_its_own_curve_whatever_its_requests() -> None:
         f"{LLAMA}, 64 in, 32 out: highest interactivity",
         f"{LLAMA}, 128 in, 256 out: highest throughput and interactivity",
     ]
+
+
+def test_a_repeated_point_is_told_by_the_mean_of_its_figures() -> None:
+    of = point(LLAMA, 2, 2)
+    records = [record(of, measurement=measurement(2, itl_ms, 40.0)) for itl_ms in (10.0, 40.0)]
+    first, second = (r.measurement.tput_tok_s_gpu for r in records if r.measurement)
+    (head,) = [text for text in described(records) if "highest" in text]
+    assert f"interactivity {(first * second) ** 0.5:.4g} tok/s/GPU at " in head
+
+
+def test_a_figure_that_is_no_number_is_told_and_does_not_end_the_draft() -> None:
+    good, odd = (record(point(LLAMA, c, c), measurement=measurement(c, 9.0, 9.0)) for c in (1, 2))
+    seen = replace(measurement(2, 9.0, 9.0), tput_tok_s_gpu=math.nan)
+    told = described([good, replace(odd, measurement=seen)])
+    assert f"{LLAMA}: 1 frontier points out of 2 planned, 1 valid, 1 without figures" in told
 
 
 def test_mono_off_and_on_are_two_curves() -> None:

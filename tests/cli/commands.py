@@ -25,7 +25,11 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def infx(
-    *arguments: object, program: list[str] = INFX, cwd: Path = ROOT, **extra: str
+    *arguments: object,
+    program: list[str] = INFX,
+    cwd: Path = ROOT,
+    limit_s: float = 120,
+    **extra: str,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*program, *map(str, arguments)],
@@ -33,7 +37,7 @@ def infx(
         env=environment(**extra),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=limit_s,
         check=False,
     )
 

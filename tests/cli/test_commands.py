@@ -321,9 +321,12 @@ def test_doctor_and_config_answer_in_both_forms():
     assert here("doctor").stdout.startswith("CHECK")
     wrong = here("doctor", "--results", __file__)
     assert (wrong.returncode, f"{__file__} is a file" in wrong.stdout) == (3, True)
-    assert as_json(here("config", "show", "--json"))["data"]["project"] == str(ROOT)
+    shown = as_json(here("config", "show", "--json"))["data"]
+    assert shown["project"] == str(ROOT)
+    assert "1.48 $/GPU/h (hyperscaler: InferenceX-app, as of 2026-04)" in shown["hardware mi355x"]
+    assert "2650 W/GPU provisioned, not measured" in shown["hardware mi355x"]
     schemas = as_json(here("config", "schema", "--json"))["data"]
-    assert set(schemas) == {"matrix", "recipe", "clusters"}
+    assert set(schemas) == {"matrix", "recipe", "clusters", "hardware"}
 
 
 def test_judge_speaks_of_every_folder():

@@ -11,13 +11,15 @@ import pytest
 from infx.analysis.compare import compare_axis, compare_runs
 from infx.analysis.pairing import Seen
 from infx.cli.comparing import show
+from infx.domain.identity import content_id
+from infx.domain.record import PointRecord
 from infx.domain.serial import encode
 from infx.domain.status import CANCELLED, Status
 from infx.plan.saved import write_plan
 from infx.store import FILE, Store, run_dir
 from tests.analysis.made_arms import arm_of, mono, noisy, scored, seen
 from tests.cli.commands import as_json, here
-from tests.report.sample_runs import MINI, point, sample_plan
+from tests.report.sample_runs import MINI, point, record, sample_plan
 from tests.store.tiny_plans import run_row
 
 FIRST, SECOND = "20261130-010000-aaaa", "20261130-020000-bbbb"
@@ -41,15 +43,30 @@ def write(results: Path, run_id: str, factor: float, bad: Status | None = None) 
 
 
 def keep(results: Path, run_id: str, sides: Sequence[Seen]) -> None:
-    records = [side.record for side in sides if side.record]
-    made = [replace(r, attempt=replace(r.attempt, run_id=run_id)) for r in records]
-    plan = sample_plan(made)
+    plan = sample_plan([side.record or record(side.point) for side in sides])
+    jobs = [
+        replace(job, job_id=job_of(side), repeat=side.repeat, group=side.group)
+        for job, side in zip(plan.jobs, sides, strict=True)
+    ]
+    points = {of.point_id: of for of in plan.points}
+    plan = replace(plan, jobs=tuple(jobs), points=tuple(points.values()))
     row = replace(run_row(results, run_id), created_s=float(len(list(results.glob("runs/*")))))
     write_plan(plan, run_dir(results, run_id) / "plan.json")
     (run_dir(results, run_id) / "run.json").write_bytes(encode(row))
     with Store(results / FILE) as store:
         store.create_run(row, plan)
-        store.replace(made)
+        store.replace([record for side in sides if (record := placed(side, run_id))])
+
+
+def job_of(side: Seen) -> str:
+    return content_id([side.point.point_id, side.repeat])
+
+
+def placed(side: Seen, run_id: str) -> PointRecord | None:
+    if side.record is None:
+        return None
+    parts = {"run_id": run_id, "job_id": job_of(side), "repeat": side.repeat}
+    return replace(side.record, attempt=replace(side.record.attempt, **parts))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +85,7 @@ def test_an_axis_of_the_latest_run_is_compared(results: Path) -> None:
     assert lines[1].startswith("1 pair of points, ")
     assert "does not cover what changes from run to run" in lines[2]
     assert "seed 7" in lines[3]
-    [itl] = [line for line in lines if line.startswith("ITL p90 ms")]
+    [itl] = [line for line in lines if line.startswith("P90 ITL, ms")]
     assert "-50.0 %" in itl
     assert itl.endswith("better")
     assert max(map(len, lines)) <= 100
@@ -99,7 +116,7 @@ def test_two_runs_are_compared(results: Path) -> None:
         told["a"]: change["ratio"]
         for told in data["points"]
         for change in told["comparison"]["changes"]
-        if change["metric"] == "itl_ms_p50"
+        if change["metric"] == "itl_p50"
     }
     assert len(ratios) == 3
     assert [r for label, r in ratios.items() if "-off-" in label] == [1.0, 1.0]
@@ -109,8 +126,32 @@ def test_two_runs_are_compared(results: Path) -> None:
 
 def test_further_runs_are_repeats(results: Path) -> None:
     told = here("compare", FIRST, SECOND, "--axis", "mono", "--results", results).stdout
-    assert "2 repeats, 48 and 48 requests in all" in told
+    assert "2 repeats in pairs, 48 and 48 requests in all" in told
     assert "Student's t" in told
+
+
+def test_repeats_that_were_measured_in_turn_are_pairs(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path, FIRST)
+    folder.mkdir(parents=True)
+    sides = []
+    for conc, factors in ((1, (0.80, 0.81)), (2, (0.90, 0.91))):
+        for repeat, factor in enumerate(factors, start=1):
+            of, more = point(MINI, conc, 2 * conc), (FIRST, repeat, f"mono-{conc}")
+            sides.append(arm_of(folder, mono(of, "off"), noisy(24, repeat), *more))
+            sides.append(arm_of(folder, mono(of, "on"), noisy(24, repeat, factor), *more))
+    keep(tmp_path, FIRST, sides)
+    told = here("compare", "--axis", "mono", "--results", tmp_path).stdout
+    assert "2 repeats in pairs, noise of 2 points of the line, 48 and 48 requests in all" in told
+    [itl] = [line for line in told.splitlines() if line.startswith("P90 ITL")][:1]
+    assert "-19.5 %" in itl
+    assert itl.endswith("better")
+    flat = " ".join(told.split())
+    assert f"Frontier of {MINI}, 64 in, 32 out, over 2 points: on it A " in flat
+    assert "An area is what a frontier dominates" in told
+    data = as_json(here("compare", "--axis", "mono", "--results", tmp_path, "--json"))["data"]
+    assert data["lines"][0]["ratio"] > 1
+    assert data["lines"][0]["low"] < data["lines"][0]["ratio"] < data["lines"][0]["high"]
+    assert data["points"][0]["comparison"]["repeats"] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +199,7 @@ def test_nothing_valid_is_an_explained_empty_comparison(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sides = [seen(mono(point(MINI, 1, 2), value), CANCELLED) for value in ("off", "on")]
-    show(compare_axis([sides], "mono"))
+    show(compare_axis(sides, "mono"))
     told = capsys.readouterr().out
     assert "No pair of points could be compared." in told
     assert "Not compared (2):" in told

@@ -77,7 +77,7 @@ def project(tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def on(project: Path, lab: Lab, *words: object, **extra: str) -> subprocess.CompletedProcess[str]:
-    return infx(*words, cwd=project, INFX_LAB=str(lab.folder), **extra)
+    return infx(*words, cwd=project, limit_s=280, INFX_LAB=str(lab.folder), **extra)
 
 
 def begin(project: Path, lab: Lab, *words: str, **extra: str) -> subprocess.Popen[str]:

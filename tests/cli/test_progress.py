@@ -8,10 +8,9 @@ import pytest
 from rich.console import Console
 
 from infx.cli.progress import _picture, _row
-from infx.domain.status import PENDING
 from infx.launch.board import Board
 from infx.launch.events import Event
-from tests.store.tiny_plans import job, plan
+from tests.store.tiny_plans import job, plan, stands
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
@@ -19,7 +18,7 @@ def test_a_narrow_terminal_cuts_names_and_verdicts_only(width: int):
     whole = plan(
         *[replace(job(n), name=f"a-long-name-of-a-job-with-c{n}-and-more") for n in (1, 2)]
     )
-    board = Board.of("run", whole, {p.point_id: PENDING for p in whole.points})
+    board = Board.of("run", whole, stands(whole))
     line = next(iter(board.lines.values()))
     board.launched(line.job.job_id, 1, 0)
     board.event(line.job.job_id, Event(t=0, event="server-starting", expected_s=200))
@@ -47,7 +46,7 @@ def test_a_narrow_terminal_cuts_names_and_verdicts_only(width: int):
 )
 def test_a_queued_row_says_why_in_few_letters_and_expects_nothing(why: str, now: str, absent: str):
     whole = plan(job(1))
-    board = Board.of("run", whole, {p.point_id: PENDING for p in whole.points})
+    board = Board.of("run", whole, stands(whole))
     line = next(iter(board.lines.values()))
     board.launched(line.job.job_id, 1, 0)
     board.polled(line.job.job_id, "queued", why)

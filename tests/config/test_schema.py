@@ -13,6 +13,7 @@ from infx.config.conformity import conforms
 from infx.config.nodes import Report, plain, read_yaml
 from infx.config.schema import (
     clusters_schema,
+    hardware_schema,
     matrix_schema,
     model_of,
     recipe_schema,
@@ -35,12 +36,13 @@ def document(path: Path) -> Any:
 
 
 def ours() -> list[tuple[Path, str]]:
-    matrices = [p for p in (ROOT / "configs").glob("*.yaml") if p.stem != "clusters"]
+    others = ("clusters", "hardware")
+    matrices = [p for p in (ROOT / "configs").glob("*.yaml") if p.stem not in others]
     recipes = list((ROOT / "recipes").glob("*.yaml"))
     assert matrices
     assert recipes
     found = [(path, "matrix") for path in matrices] + [(path, "recipe") for path in recipes]
-    return [*found, (ROOT / "configs/clusters.yaml", "clusters")]
+    return [*found, *((ROOT / f"configs/{kind}.yaml", kind) for kind in others)]
 
 
 def test_the_written_schemas_are_current(tmp_path: Path) -> None:
@@ -129,6 +131,8 @@ JUNK += [{"x": 1}, {"x": "y"}, {"a-b": "y"}, "package:a/b", "sha256:" + "0" * 64
 SECTIONS = ["WorkloadSection", "ExcludeSection", "ScenarioSection", "EvaluationSection"]
 SECTIONS += ["SpeculationSection", "EntrySection", "ModelSection", "RecipeSection"]
 SECTIONS += ["TimeLimitsSection", "ContainerSection", "ExcludedNodesSection", "SlurmSection"]
+SECTIONS += ["PriceSection", "ProvisionedSection", "HardwareSection"]
+JUNK += ["2026-04", "2026-13", "2026-04-30", "2026-04-31x", "2026", 0.0005, [{"tier": "x"}]]
 JUNK += ["/x", "/x\n", "/x'", "--x", "-x", "--x=y z", "--x\n", "node[1-2]", "a,b", "pyxis", "gres"]
 JUNK += [["--x"], ["--x\n"], ["A*"], ["A b"], {"hf:o/n": "/x"}, {"hf:o/n": "x"}, {"nodes": "n"}]
 
@@ -140,6 +144,7 @@ def test_what_conforms_is_what_pydantic_accepts(name: str) -> None:
         **matrix_schema()["$defs"],
         **recipe_schema()["$defs"],
         **clusters_schema()["$defs"],
+        **hardware_schema()["$defs"],
     }
     schema, model = definitions[name], model_of(name)
     keys = schema["properties"]

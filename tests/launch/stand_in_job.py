@@ -82,6 +82,7 @@ class StandIn:
             "job_id": self.spec["job"]["job_id"],
             "number": self.spec["attempt"],
             "unique_name": self.spec["unique_name"],
+            "repeat": self.spec["job"].get("repeat", 1),
         }
         record = {"point": point, "status": status, "attempt": attempt}
         (folder / "point.tmp").write_text(json.dumps(record))

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from infx.domain.status import OK, PENDING, Status
+from infx.domain.status import OK, Status
 from infx.launch.board import Board
 from infx.launch.events import Event
 from infx.plan.jobs import SERVER_START_S, job_s, point_s
-from tests.store.tiny_plans import job, plan, record
+from tests.store.tiny_plans import job, plan, record, stands
 
 
 @pytest.fixture
 def board() -> Board:
     whole = plan(job(0), job(1))
-    return Board.of("run", whole, {p.point_id: PENDING for p in whole.points})
+    return Board.of("run", whole, stands(whole))
 
 
 def at(t: float, event: str, **more) -> Event:
@@ -30,7 +30,8 @@ def test_nothing_is_known_yet_so_the_plan_is_the_estimate(board: Board):
 
 def test_points_with_a_kept_result_are_done():
     whole = plan(job(0))
-    statuses = {whole.points[0].point_id: OK, whole.points[1].point_id: Status("cancelled")}
+    first, second = stands(whole)
+    statuses = {first: OK, second: Status("cancelled")}
     assert Board.of("run", whole, statuses).points == (1, 2)
 
 
@@ -154,3 +155,18 @@ def test_a_job_that_was_stopped_before_its_first_point_tells_no_time(board: Boar
     point = line.job.points[0]
     ended = Event(t=9, event="point-ended", point=point.label, status="cancelled")
     assert board.event(line.job.job_id, ended).endswith(": cancelled")
+
+
+def test_one_that_has_told_its_end_takes_no_time_from_those_whose_turn_comes():
+    whole = plan(job(0, points=1), job(1, points=1))
+    board = Board.of("run", whole, stands(whole))
+    first, second = board.lines.values()
+    for line in (first, second):
+        board.launched(line.job.job_id, 1, 0)
+    board.polled(second.job.job_id, "queued", "other attempts have their turn")
+    board.event(first.job.job_id, Event(t=1, event="job-started"))
+    assert (first.busy, second.busy) == (True, False)
+    board.event(first.job.job_id, Event(t=9, event="job-ended"))
+    first.left.clear()
+    assert not first.busy
+    assert board.left_s(9) == pytest.approx(job_s(second.job))

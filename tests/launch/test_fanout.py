@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infx.domain.plan import Job
-from infx.domain.status import CANCELLED, OK, PENDING, Status
+from infx.domain.status import CANCELLED, OK, Status
 from infx.launch.fanout import Fanout, entry_of
-from tests.store.tiny_plans import job
+from tests.store.tiny_plans import job, plan, stands
 
 DIED = Status("failed", "server-died", "exit code 1")
 LOST = Status("failed", "job-lost")
@@ -84,9 +84,9 @@ def test_another_goes_first_when_the_canary_was_cancelled() -> None:
 
 def test_a_resumed_run_needs_no_canary_where_something_was_measured() -> None:
     fanout = Fanout(canary=True)
-    statuses = {p.point_id: PENDING for j in JOBS for p in j.points}
-    statuses[A[0].points[2].point_id] = OK
-    statuses[B[0].points[0].point_id] = DIED
+    statuses = stands(plan(*JOBS))
+    statuses[A[0].job_id, A[0].points[2].point_id] = OK
+    statuses[B[0].job_id, B[0].points[0].point_id] = DIED
     fanout.know(JOBS, statuses)
     assert fanout.ready(JOBS, []) == [*A, B[1]]
 

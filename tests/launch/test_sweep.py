@@ -23,7 +23,7 @@ from infx.launch.stop import CANCEL_FILE
 from infx.plan import write_plan
 from infx.store import FILE, Store
 from tests.launch.drive import drive
-from tests.store.tiny_plans import job, plan
+from tests.store.tiny_plans import job, plan, stands
 
 DRIVE = [sys.executable, "-m", "tests.launch.drive"]
 ROOT = Path(__file__).parents[2]
@@ -306,7 +306,7 @@ def test_what_is_left_follows_the_plan(tmp_path: Path):
     whole = plan(job(0), job(1))
     statuses = dict(
         zip(
-            [p.point_id for p in whole.points],
+            stands(whole),
             [OK, Status("invalid", "errors"), Status("failed", "job-lost"), PENDING],
             strict=True,
         )
@@ -319,7 +319,7 @@ def test_what_is_left_follows_the_plan(tmp_path: Path):
 
 def test_what_passed_its_limit_is_measured_again_under_a_larger_one_only(tmp_path: Path):
     whole = plan(job(0, points=1, limit_s=60))
-    late = {whole.points[0].point_id: Status("failed", "time-limit", "the job passed its limit")}
+    late = stands(whole, Status("failed", "time-limit", "the job passed its limit"))
     assert not to_measure(whole, late, retry_failed=True)
     assert not to_measure(whole, late, retry_failed=True, time_limit_s=60)
     [again] = to_measure(whole, late, time_limit_s=90).values()

@@ -87,4 +87,4 @@ def test_the_rest_of_a_stopped_entry_is_skipped_and_recorded(run: Run) -> None:
     assert [job_id for job_id, _ in run.waiting.leave_out()] == [j.job_id for j in JOBS[1:]]
     assert run.waiting.jobs == {}
     told = run.waiting.statuses()
-    assert {told[j.points[0].point_id].code for j in JOBS[1:]} == {"stopped-early"}
+    assert {told[j.job_id, j.points[0].point_id].code for j in JOBS[1:]} == {"stopped-early"}

@@ -1,24 +1,20 @@
-"""Debian's Chromium, driven over its debugging pipe: no driver, no port, no package."""
+"""Debian's Chromium, driven by Playwright: nothing from the network, no word to the console."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--window-size=1280,1600",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+__all__ = ["Tab", "browser", "executable", "tab"]
 
 
 def executable() -> str:
@@ -31,113 +27,52 @@ def executable() -> str:
     pytest.skip("chromium is not installed")
 
 
-class Page:
-    """One tab: navigates, evaluates, and keeps what the page complained about."""
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Start Chromium; it ends with the block."""
+    path = executable()
+    from playwright.sync_api import sync_playwright
 
-    def __init__(self, read: int, write: int) -> None:
-        self._reader = os.fdopen(read, "rb")
-        self._writer = os.fdopen(write, "wb", buffering=0)
-        self._number = 0
-        self._session: str | None = None
-        self._pending = b""
-        self._loaded: set[str] = set()
-        self.complaints: list[str] = []
-        self.requested: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-        self.call("Page.setLifecycleEventsEnabled", enabled=True)
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send one command and return its result; events in between are kept."""
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        self._writer.write(json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return dict(answer["result"])
 
-    def open(self, path: Path, fragment: str = "") -> None:
-        """Load a file and wait until it is complete."""
-        for url in ("about:blank", path.as_uri() + fragment):  # never a same-document jump
-            loader = self.call("Page.navigate", url=url)["loaderId"]
-            while loader not in self._loaded:
-                self._next()
+class Tab:
+    """A page in a context of its own, 1280 by 800 unless ``options`` say otherwise, that keeps what
+    it said to the console and what it asked for."""
 
-    def scripts(self, *, disabled: bool) -> None:
-        """Switch the page's own scripts off or on."""
-        self.call("Emulation.setScriptExecutionDisabled", value=disabled)
+    def __init__(self, chromium: Browser, **options: Any) -> None:
+        self.scripts = options.get("java_script_enabled", True)
+        options = {"viewport": {"width": 1280, "height": 800}} | options
+        self.context = chromium.new_context(**options)
+        self.context.set_default_timeout(10_000)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: set[str] = set()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.add(request.url.split("#")[0]))
 
-    def dark(self, value: str) -> None:
-        """Ask for a colour scheme: ``dark`` or ``light``."""
-        scheme = {"name": "prefers-color-scheme", "value": value}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-
-    def run(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def press(self, key: str) -> None:
-        """Press and release a key on what has the focus."""
-        codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
-        common = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
-        text = {"text": "\r"} if key == "Enter" else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
-
-    def hover(self, query: str) -> None:
-        """Move the mouse onto the middle of an element."""
-        box = f"document.querySelector({json.dumps(query)}).getBoundingClientRect()"
-        self.run(f"document.querySelector({json.dumps(query)}).scrollIntoView({{block: 'center'}})")
-        middle = self.run(
-            f"(() => {{ const b = {box}; return [b.x + b.width/2, b.y + b.height/2] }})()"
-        )
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=middle[0], y=middle[1])
-
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._pending:
-            chunk = self._reader.read1(65536)
-            assert chunk, "chromium ended"
-            self._pending += chunk
-        line, self._pending = self._pending.split(b"\0", 1)
-        message: dict[str, Any] = json.loads(line)
-        self._note(message.get("method", ""), message.get("params", {}))
-        return message
-
-    def _note(self, event: str, parameters: dict[str, Any]) -> None:
-        if event == "Page.lifecycleEvent" and parameters["name"] == "load":
-            self._loaded.add(parameters["loaderId"])
-        if event in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
-            self.complaints.append(json.dumps(parameters)[:400])
-        if event == "Network.requestWillBeSent":
-            self.requested.append(parameters["request"]["url"])
+    @contextmanager
+    def showing(self, path: Path, fragment: str = "") -> Iterator[Page]:
+        """Open a file. At the end the page must have said nothing, and asked for itself alone."""
+        self.page.goto("about:blank")  # or a fragment would be a jump within the page before
+        self.said.clear()
+        self.asked.clear()
+        self.page.goto(path.as_uri() + fragment)
+        if self.scripts:
+            self.page.wait_for_selector("html.scripted")
+        yield self.page
+        assert self.said == []
+        assert self.asked == {path.as_uri()}
 
 
 @contextmanager
-def page(folder: Path) -> Iterator[Page]:
-    """Start Chromium with a profile of its own in ``folder``; it ends with the block."""
-    to_browser, from_us = os.pipe()
-    to_us, from_browser = os.pipe()
-    # The pipe protocol is spoken on descriptors 3 and 4.
-    shell = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
-    argv = [executable(), *ARGUMENTS, f"--user-data-dir={folder / 'profile'}"]
-    process = subprocess.Popen(
-        ["bash", "-c", shell, "bash", *argv],
-        pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    os.close(to_browser)
-    os.close(from_browser)
-    try:
-        yield Page(to_us, from_us)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def tab(chromium: Browser, path: Path, fragment: str = "", **options: Any) -> Iterator[Page]:
+    """Open a file in a tab of its own."""
+    opened = Tab(chromium, **options)
+    with opened.showing(path, fragment) as page:
+        yield page
+    opened.context.close()

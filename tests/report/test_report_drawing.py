@@ -3,47 +3,56 @@ from __future__ import annotations
 import re
 import shlex
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infx.analysis.metrics import NORTH_STAR, THROUGHPUT, X_METRICS
 from infx.report.build import build
 from infx.report.figures import command, figure, plain
+from infx.report.model import DECIDING, PointRow, Shown
 from infx.report.palette import SHAPES
+from infx.report.placing import SPAN, axis_of, step_corners
 from infx.report.png import write_png
-from infx.report.scales import scale_for
-from infx.report.svg import NARROW, chart_svg, shape_path
-from tests.report.sample_runs import FACTS, sample_plan, sample_records
+from infx.report.scales import Scale, linear_scale, log_scale, scale_for
+from infx.report.svg import chart_svg, shape_path
+from tests.report.browsed import many
+from tests.report.sample_runs import FACTS, LLAMA, MINI, sample_plan, sample_records
 
 positive = st.floats(1e-3, 1e6)
 
 
-def charts() -> list[ET.Element]:
+def drawn(key: tuple[str, str] = DECIDING) -> ET.Element:
     records = sample_records()
     model = build(records, sample_plan(records), FACTS)
-    return [ET.fromstring(chart_svg(chart)) for chart in model.charts]
+    chart = next(chart for chart in model.charts if chart.key == key)
+    x = axis_of(chart.x, model.rows)
+    return ET.fromstring(chart_svg(chart, x, axis_of(chart.y, model.rows, up=True), model.rows))
 
 
-def test_every_point_with_figures_is_drawn_in_every_view() -> None:
-    for svg in charts():
-        marks = list(svg.iter("a"))
-        assert len(marks) == 7
-        assert sum("invalid" in (a.get("class") or "") for a in marks) == 1
-        assert all((a.get("href") or "").startswith("#row-") for a in marks)
+def marks(svg: ET.Element) -> list[ET.Element]:
+    return list(svg.iter("a"))
 
 
-def test_small_screens_have_a_chart_of_their_own() -> None:
-    records = sample_records()
-    model = build(records, sample_plan(records), FACTS)
-    for chart in model.charts:
-        svg = ET.fromstring(chart_svg(chart, NARROW))
-        assert (svg.get("class"), svg.get("viewBox")) == ("narrow", "0 0 480 400")
-        assert len(list(svg.iter("a"))) == 7
-        assert not list(svg.iter("title"))  # the wide chart has them
-        inside = [float(str(text.get("x"))) for text in svg.iter("text") if text.get("x")]
-        assert all(0 <= x <= 480 for x in inside)
+def test_every_point_with_figures_is_drawn_in_every_chart() -> None:
+    for x in X_METRICS:
+        found = marks(drawn((x.key, THROUGHPUT.key)))
+        assert len(found) == 7
+        assert sum("invalid" in (a.get("class") or "") for a in found) == 1
+        assert all((a.get("href") or "").startswith("#row-") for a in found)
+
+
+def test_places_are_shares_of_the_plot() -> None:
+    svg = drawn()
+    assert svg.get("viewBox") is None
+    for mark in marks(svg):
+        places = [float(str(mark[1].get(name)).rstrip("%")) for name in ("x", "y")]
+        assert all(0 <= place <= 100 for place in places)
 
 
 @given(st.lists(st.integers(-5, 40), max_size=12))
@@ -60,40 +69,109 @@ def test_a_compressed_list_can_be_read_back(items: list[int]) -> None:
 
 
 def test_a_mark_tells_its_story_without_scripts() -> None:
-    titles = [title.text or "" for title in charts()[0].iter("title")]
+    titles = [mark[0].text or "" for mark in marks(drawn())]
     crossed = next(title for title in titles if "invalid" in title)
     assert "acceptance-off" in crossed
     assert "realised acceptance length 2.4100" in crossed
-    assert "over 40 requests" in crossed
+    assert "minimaxm3-mini-cpu-infx-c4-mns2" in crossed
     assert sum("on the frontier" in title for title in titles) == 6
+    assert sum("one run" in title for title in titles) == 6
 
 
-@pytest.mark.parametrize(("view", "steps"), [(0, "VHVH"), (1, "VHVH"), (2, "HVHV")])
-def test_the_frontier_is_the_edge_of_what_it_dominates(view: int, steps: str) -> None:
+def names(svg: ET.Element) -> list[str]:
+    group = next(g for g in svg.iter("g") if g.get("class") == "labels")
+    return [text.text or "" for text in group]
+
+
+def test_lines_are_named_in_the_chart_but_in_a_crowd() -> None:
+    assert names(drawn()) == [LLAMA, MINI]
+    model = many(200)
+    x, y = (axis_of(m, model.rows, up=up) for m, up in ((NORTH_STAR, False), (THROUGHPUT, True)))
+    assert names(ET.fromstring(chart_svg(model.charts[0], x, y, model.rows))) == []
+
+
+def test_no_line_is_named_where_one_name_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infx.report.labels.HEIGHT", 30)
+    assert names(drawn()) == []
+
+
+def test_the_chart_says_in_words_what_it_shows() -> None:
+    title, about = list(drawn())[:2]
+    assert title.text == "Throughput against P90 E2E-normalised interactivity"
+    assert about.text
+    assert about.text.startswith("7 points, 6 of them valid, 6 on a frontier.")
+
+
+@pytest.mark.parametrize(("x", "down"), [(0, True), (1, True), (2, False), (3, False)])
+def test_the_frontier_is_the_edge_of_what_it_dominates(x: int, down: bool) -> None:
     # More is better on both axes: down first, then on. Less is better across: on first, then up.
-    paths = [p for p in charts()[view].iter("path") if "frontier" in str(p.get("class"))]
-    assert [re.sub("[^VH]", "", p.get("d") or "") for p in paths] == [steps, steps]
+    svg = drawn((X_METRICS[x].key, THROUGHPUT.key))
+    paths = [p for p in svg.iter("path") if "frontier" in str(p.get("class"))]
+    assert len(paths) == 2
+    for path in paths:
+        corners = [tuple(map(float, c.split())) for c in str(path.get("d"))[1:].split("L")]
+        assert len(corners) == 5
+        turns = [a[0] == b[0] for a, b in pairwise(corners)]
+        assert turns == [down, not down] * 2
+
+
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=20), st.booleans())
+def test_steps_keep_every_place_and_never_cut_a_corner(
+    places: list[tuple[float, float]], across_first: bool
+) -> None:
+    corners = step_corners(places, across_first=across_first)
+    assert corners[::2] == places
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners))
 
 
 def test_series_differ_by_shape_not_only_by_colour() -> None:
-    paths = {shape_path(number, 0, 0, 5) for number in range(len(SHAPES))}
+    paths = {shape_path(number, 5) for number in range(len(SHAPES))}
     assert len(paths) == len(SHAPES)
 
 
-@given(st.lists(positive, max_size=30))
-def test_every_value_is_inside_its_axis(values: list[float]) -> None:
-    scale = scale_for(values, 66, 940)
+@given(st.lists(positive, min_size=1, max_size=30))
+@pytest.mark.parametrize("make", [linear_scale, log_scale, scale_for])
+def test_every_value_is_inside_its_axis(make: Callable[..., Scale], values: list[float]) -> None:
+    scale = make(values, 66, 940)
     assert all(66 <= scale.pixel(value) <= 940 for value in values)
     ticks = scale.ticks()
     assert all(scale.low <= tick <= scale.high * (1 + 1e-9) for tick in ticks)
-    assert len(ticks) <= 12
+    assert 2 <= len(ticks) <= 12
 
 
 @given(st.lists(positive, min_size=2, max_size=30))
-def test_axes_keep_the_order(values: list[float]) -> None:
-    scale = scale_for(values, 392, 16)
+@pytest.mark.parametrize("make", [linear_scale, log_scale])
+def test_axes_keep_the_order(make: Callable[..., Scale], values: list[float]) -> None:
+    scale = make(values, 392, 16)
     pixels = [scale.pixel(value) for value in sorted(values)]
     assert pixels == sorted(pixels, reverse=True)
+
+
+def test_an_axis_without_values_is_one_to_draw_nothing_on() -> None:
+    assert scale_for([], 0, 1).ticks()
+
+
+def rows(*shown: Shown | None) -> list[PointRow]:
+    records = sample_records()
+    model = build(records, sample_plan(records), FACTS)
+    told = [{} if one is None else {THROUGHPUT.key: one} for one in shown]
+    return [replace(model.rows[0], figures=figures) for figures in told]
+
+
+def test_an_interval_beyond_the_chart_ends_at_its_edge() -> None:
+    told = rows(Shown(value=10), None, Shown(value=20, low=-900, high=900, runs=2))
+    axis = axis_of(THROUGHPUT, told, up=True)
+    assert axis.log
+    for placed in (axis.linear, axis.log):
+        assert placed.at[1] is None
+        assert placed.spread == {2: (SPAN, 0)}
+        assert SPAN > (placed.at[0] or 0) > (placed.at[2] or 0) > 0
+
+
+def test_a_figure_of_zero_has_no_logarithmic_axis() -> None:
+    axis = axis_of(THROUGHPUT, rows(Shown(value=0), Shown(value=20)))
+    assert axis.log is None
+    assert axis.first is axis.linear
 
 
 @pytest.mark.parametrize(

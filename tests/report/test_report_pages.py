@@ -1,25 +1,32 @@
 from __future__ import annotations
 
-import html as html_module
+import base64
+import gzip
+import hashlib
+import json
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 import infx.report.build as report
+from infx.analysis.answers import ScoreChange
+from infx.analysis.compare import ComparedScore
+from infx.analysis.paired import pair
+from infx.domain.codes import CODES
 from infx.domain.findings import Finding, Where
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.report.build import build
 from infx.report.html import html
-from infx.report.markdown import markdown
 from infx.report.palette import DARK, LIGHT
+from tests.report.browsed import browsed, many
+from tests.report.many_points import ENTRIES
 from tests.report.sample_runs import (
     FACTS,
-    empty_plan,
     harder_records,
     mono_records,
     sample_plan,
@@ -27,7 +34,6 @@ from tests.report.sample_runs import (
 )
 
 EVIL = "<script>alert('x')</script>\"'&|`\n"
-MARKUP = "[a](http://x) ![b](y) *c* _d_ **e** `f` <g> @team | ~ \\\\ > h"
 
 
 class Elements(HTMLParser):
@@ -42,10 +48,21 @@ class Elements(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def page(records: list[PointRecord] | None = None) -> str:
-    everything = sample_records()
-    shown = everything if records is None else records
-    return html(build(shown, sample_plan(everything), FACTS))
+@cache
+def page() -> str:
+    return page_of(sample_records())
+
+
+def page_of(records: list[PointRecord]) -> str:
+    return html(build(records, sample_plan(sample_records()), FACTS))
+
+
+def data(text: str) -> dict[str, Any]:
+    """What the page's script unpacks."""
+    packed = re.findall(r'<script type="application/gzip" id="data">([^<]*)</script>', text)
+    assert len(packed) == 1
+    read: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[0])))
+    return read
 
 
 def evil_records() -> list[PointRecord]:
@@ -101,7 +118,10 @@ def test_text_from_records_cannot_become_markup() -> None:
     assert "alert(" in text
     assert "<script>alert" not in text
     plain = Counter(tag for tag, _ in Elements(page()).tags)
-    assert Counter(tag for tag, _ in Elements(text).tags)["script"] == plain["script"] == 1
+    assert Counter(tag for tag, _ in Elements(text).tags)["script"] == plain["script"] == 2
+    unpacked = data(text)
+    assert any("alert(" in sentence for sentence in unpacked["texts"])
+    assert "</script>" in json.dumps(unpacked)
 
 
 def test_says_what_a_reviewer_needs() -> None:
@@ -120,63 +140,11 @@ def test_says_what_a_reviewer_needs() -> None:
 
 
 def test_an_empty_report_explains_itself() -> None:
-    text = page([])
+    text = page_of([])
     assert "There is nothing to draw" in text
     assert "8 not run" in text
-    assert '<svg viewBox="0 0 960' not in text
-
-
-def test_a_large_run_stays_small() -> None:
-    text = page(sample_records()[:6] * 84)
-    assert len(text.encode()) < 504 * 3300  # three views of it, each for two widths of screen
-
-
-@pytest.mark.parametrize("records", [sample_records(), [], evil_records()])
-def test_markdown_tables_keep_their_shape(records: list[PointRecord]) -> None:
-    text = markdown(build(records, sample_plan(sample_records()), FACTS))
-    assert "<script" not in text
-    widths: list[int] = []
-    for line in text.splitlines():
-        if line.startswith("|"):
-            widths.append(line.replace("\\|", "").count("|"))
-        elif widths:
-            assert len(set(widths)) == 1
-            widths = []
-    assert text.endswith("\n")
-
-
-def marked_records() -> list[PointRecord]:
-    status = Status("invalid", "errors", MARKUP)
-    return [
-        replace(record, status=status, point=replace(record.point, entry=MARKUP, name=MARKUP))
-        for record in sample_records()
-    ]
-
-
-def test_markdown_from_outside_is_plain_text() -> None:
-    records = marked_records()
-    facts = replace(FACTS, run_id=MARKUP)
-    text = markdown(build(records, sample_plan(records), facts))
-    assert "(http://x)" in text
-    for line in text.splitlines():
-        outside = line.removeprefix("- ").removeprefix("### ").replace("| --- ", "").strip("|")
-        outside = "".join(cell for cell in outside.split(" | "))
-        assert re.findall(r"(?<!\\)[\[\]!*_`<>@|]", re.sub(r"\\\\", "", outside)) == []
-
-
-def test_markdown_reads_back_as_it_was_written() -> None:
-    records = marked_records()
-    text = markdown(build(records, sample_plan(records), FACTS))
-    plain = re.sub(r"\\([\\\[\]!*_`])", r"\1", text)
-    read = html_module.unescape(plain).replace("\u200b", "")
-    assert MARKUP in read
-
-
-def test_markdown_shows_what_stands_behind_a_score_and_a_tail() -> None:
-    text = markdown(build(harder_records(), empty_plan(), FACTS))
-    assert "| Empty | Cut | Answer |" in text
-    assert "| 2 | 40 | no-bar |" in text
-    assert re.search(r"\| Point \| conc \| Requests \|", text)
+    assert 'id="plot"' not in text
+    assert data(text)["rows"]["id"] == []
 
 
 def test_the_page_shows_empty_cut_and_prefix_hits() -> None:
@@ -192,14 +160,13 @@ def test_an_invalid_evaluation_stands_in_the_table_with_its_status() -> None:
     text = html(build(records, sample_plan(records), FACTS))
     assert "gsm_mini: not judged" in text
     assert "at or above" not in text
-    assert "invalid:config-differs" in markdown(build(records, sample_plan(records), FACTS))
 
 
 def test_boxes_that_scroll_are_reached_by_keyboard_and_named() -> None:
     boxes = [a for _, a in Elements(page()).tags if a.get("class") == "scroll"]
-    assert len(boxes) == 3
+    assert len(boxes) == 5
     assert all(a.get("tabindex") == "0" and a.get("role") == "region" for a in boxes)
-    assert len({a.get("aria-label") for a in boxes}) == 3
+    assert len({a.get("aria-label") for a in boxes}) == 5
     tables = [tag for tag, _ in Elements(page()).tags if tag in ("table", "caption")]
     assert tables.count("table") == tables.count("caption")
 
@@ -213,26 +180,103 @@ def test_colours_stand_in_one_table() -> None:
     assert all(f"--{name}: {value};" in text for name, value in {**LIGHT, **DARK}.items())
 
 
-def test_what_mono_served_stands_in_the_details() -> None:
+def test_what_mono_served_stands_in_an_opened_point() -> None:
     records = mono_records()
-    text = " ".join(html_module.unescape(html(build(records, sample_plan(records), FACTS))).split())
-    assert "mono served 98.2 % of its eligible steps, 91.0 % of all decode steps" in text
-    assert "mono: no decode step was eligible" in text
-    assert '61 steps not: <span class="code">mono-prefill</span> prompt rows in the step' in text
-    widths = text.index('340 steps not: <span class="code">mono-width-not-built')
-    assert widths < text.index('61 steps not: <span class="code">mono-prefill', widths)
-    assert text.count("of all decode steps</span>") == 3  # of the four points that claim it
-    silent = [replace(record, counters=None) for record in records[:2]]
-    text = html(build(silent, sample_plan(records), FACTS))
-    assert text.count("mono: the engine does not tell what it served") == 1
+    read = data(html(build(records, sample_plan(records), FACTS)))
+    said = [[read["texts"][n] for n in numbers] for numbers in read["points"]["said"]]
+    assert said[0] == []  # mono off
+    assert said[3] == [
+        "mono served 98.2 % of its eligible steps, 91.0 % of all decode steps",
+        "61 steps not by mono: mono-prefill (prompt rows in the step)",
+        f"12 steps not by mono: mono-too-many-rows ({CODES['mono-too-many-rows'].meaning})",
+    ]
+    assert "mono: no decode step was eligible" in said[7]
+    assert said[5][0].startswith("error mono-coverage: mono served 41.2 %")
+    assert said[5][2].startswith("340 steps not by mono: mono-width-not-built")
 
 
-def test_curves_with_and_without_mono_are_named_on_the_page_and_in_markdown() -> None:
+def test_curves_with_and_without_mono_are_named_in_chart_legend_and_table() -> None:
     records = mono_records()
-    model = build(records, sample_plan(records), FACTS)
-    text = html(model)
+    text = html(build(records, sample_plan(records), FACTS))
     for value in ("off", "on"):
         label = f"minimaxm3-mini-cpu-infx (mono {value})"
         assert text.count(f'<tr class="group s{("off", "on").index(value)}">') == 1
-        assert text.count(label) >= 5  # legend, group of the table, and the label in each chart
-        assert f"mono {value}" in markdown(model)
+        assert text.count(label) >= 3
+
+
+def test_scripts_and_styles_are_allowed_by_their_hash_alone() -> None:
+    text = page()
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert len(policy) == 1
+    assert "unsafe" not in policy[0]
+    for tag in ("style", "script"):
+        inner = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert len(inner) == 1
+        digest = base64.b64encode(hashlib.sha256(inner[0].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy[0]
+    assert not [a for _, a in Elements(text).tags if "style" in a or "onclick" in a]
+    assert "eval(" not in text
+
+
+def test_what_arms_share_stands_once() -> None:
+    text = html(many(200))
+    assert text.count("--speculative-config") == 2  # one command an entry
+    families = data(text)["families"]
+    assert [len(family["columns"][0]) for family in families] == [10, 10]
+    assert text.count("  --kv-cache-dtype <var>kv-cache-dtype</var>") == 2
+
+
+def test_a_large_run_stays_small() -> None:
+    text = html(many(200))
+    assert len(text.encode()) < 200 * 1150 + 65_000  # the page itself, its style and script
+
+
+def test_commands_of_other_lengths_stand_apart() -> None:
+    records = sample_records()[3:6]
+    longer = replace(
+        records[1].provenance, server_argv=(*records[1].provenance.server_argv, "--verbose")
+    )
+    records[1] = replace(records[1], provenance=longer)
+    text = html(build(records, sample_plan(records), FACTS))
+    assert text.count('<details class="arm"') == 2
+    read = data(text)
+    assert [of[0] for of in read["points"]["of"]] == [0, 1, 0]
+
+
+def test_files_are_told_by_the_folder_that_they_share() -> None:
+    read = data(html(many(2)))
+    folder, *files = [read["texts"][n] for n in read["points"]["files"][0]]
+    assert folder == f"jobs/{ENTRIES[0]}-{{name}}/a1/points/{ENTRIES[0]}-{{name}}-{{id}}/"
+    assert files == ["aiperf", "metrics-after", "metrics-before", "power"]
+
+
+def test_evaluations_are_compared_with_the_baselines() -> None:
+    model = browsed()
+    assert model.baseline
+    before = {str(n): n < 60 for n in range(64)}
+    verdict = pair(before, before | {"1": False, "63": True})
+    change = ScoreChange(filter="strict-match", verdict=verdict, identical=0.875)
+    score = ComparedScore(
+        a="a",
+        b="b",
+        entry=ENTRIES[0],
+        task="gsm_mini",
+        run="now",
+        differences=(),
+        changes=(change,),
+    )  # fmt: skip
+    text = html(replace(model, baseline=replace(model.baseline, scores=(score,))))
+    row = re.findall(r"<tr>.*?strict-match.*?</tr>", text)[-1]
+    for words in ("0.938 → 0.938", "−1 +1 of 64", "87.5 %", verdict.change.replace("-", " ")):
+        assert words in row
+
+
+def test_what_the_baseline_does_not_share_is_listed_up_to_a_limit() -> None:
+    model = browsed()
+    assert model.baseline
+    added = tuple(f"point-{n}" for n in range(100))
+    text = html(replace(model, baseline=replace(model.baseline, added=added)))
+    assert "100 points added" in text
+    assert "point-59</li>" in text
+    assert "point-60</li>" not in text
+    assert "and 40 more" in text

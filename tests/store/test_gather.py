@@ -12,6 +12,7 @@ from infx.domain.record import PointRecord
 from infx.domain.serial import encode_pretty
 from infx.domain.status import OK, Status
 from infx.plan import write_plan
+from infx.plan.repeats import repeated
 from infx.store import Store, gather
 from tests.store.tiny_plans import job, judge, plan, record, run_row, write_point
 
@@ -115,3 +116,20 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
     with Store(tmp_path / "store.sqlite") as store, pytest.raises(UsageError) as caught:
         gather(store, tmp_path, judge)
     assert caught.value.code == "not-a-run"
+
+
+def test_each_time_that_a_point_is_measured_stands_by_itself(tmp_path: Path):
+    row, whole = run_row(tmp_path), repeated(plan(job(0, points=1)), 2)
+    folder = Path(row.folder)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(encode_pretty(row))
+    write_plan(whole, folder / "plan.json")
+    for of, status in zip(whole.jobs, (MEASURED, HUNG), strict=True):
+        made = record(of.points[0], row.run_id, of.job_id, status=status)
+        attempt = replace(made.attempt, repeat=of.repeat)
+        write_point(folder, of, replace(made, attempt=attempt))
+    with Store(tmp_path / "store.sqlite") as store:
+        found = gather(store, folder, judge)
+        assert [(r.attempt.repeat, r.status) for r in found.records] == [(1, OK), (2, HUNG)]
+        assert [(p.repeat, p.status) for p in store.points(row.run_id)] == [(1, OK), (2, HUNG)]
+        assert [a.repeat for a in store.attempts(row.run_id)] == [1, 2]

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 from infx.domain.codes import CODES
 from infx.domain.errors import InfraError, UsageError
 from infx.domain.outcome import Ending
+from infx.domain.serial import encode
 from infx.domain.status import OK, Status
 from infx.launch.runs import open_store
+from infx.plan.repeats import repeated
 from infx.store import Store, best, kept, rank
 from infx.store.schema import MIGRATIONS, VERSION
-from tests.store.tiny_plans import job, plan, record, run_row
+from tests.store.tiny_plans import job, plan, record, run_row, stands
 
 STATUSES = st.sampled_from(
     [
@@ -166,6 +168,76 @@ def test_an_older_store_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (len(later),)
         assert "note" in [row[1] for row in db.execute("PRAGMA table_info(runs)")]
+
+
+def of_version(path: Path, version: int) -> sqlite3.Connection:
+    """A store as an infx of that schema made it."""
+    db = sqlite3.connect(path)
+    for statements in MIGRATIONS[:version]:
+        for statement in statements:
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {version}")
+    return db
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_from_before_repeats_is_found_whole(tmp_path: Path, version: int):
+    row, whole = run_row(tmp_path), plan()
+    db = of_version(tmp_path / "store.sqlite", version)
+    told = asdict(row)
+    db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(told))})", tuple(told.values()))
+    for place, of in enumerate(whole.jobs):
+        db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (row.run_id, of.job_id, place, of.name))
+        name = f"infx-{place}"
+        known = (name, row.run_id, of.job_id, 1, "77", 5.0, 6.0, 7.0)
+        db.execute(
+            "INSERT INTO attempts (unique_name, run_id, job_id, number, scheduler_id, intended_s,"
+            " started_s, ended_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            known,
+        )
+        for n, point in enumerate(of.points):
+            kept_record = encode(record(point, row.run_id, of.job_id)).decode()
+            db.execute(
+                "INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, 'ok', '', '', 1, ?)",
+                (row.run_id, point.point_id, of.job_id, n, point.label, point.mode, kept_record),
+            )
+    db.commit()
+    db.close()
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.runs() == [row]
+        found = store.points(row.run_id)
+        assert [p.key for p in found] == list(stands(whole))
+        assert {(p.repeat, p.status.state, p.attempt) for p in found} == {(1, "ok", 1)}
+        assert [r.point for r in store.records(row.run_id)] == list(whole.points)
+        assert [(a.scheduler_id, a.repeat) for a in store.attempts(row.run_id)] == [("77", 1)] * 2
+        [following, _] = store.next_attempts(row.run_id, [of.job_id for of in whole.jobs])
+        assert following.number == 2
+        store.save(record(whole.points[0], row.run_id, whole.jobs[0].job_id, 2))
+        assert store.points(row.run_id)[0].attempt == 2
+
+
+def test_a_point_is_kept_for_each_time_that_it_is_measured(store: Store, tmp_path: Path):
+    row, whole = run_row(tmp_path), repeated(plan(job(0)), 3)
+    store.create_run(row, whole)
+    first, second, third = whole.jobs
+    good = record(first.points[0], row.run_id, first.job_id)
+    lost = record(second.points[0], row.run_id, second.job_id, 1, Status("failed", "job-lost"))
+    for one in (good, lost):
+        store.save(one)
+    rows = store.points(row.run_id)
+    assert [(p.repeat, p.status.state) for p in rows if p.point_id == first.points[0].point_id] == [
+        (1, "ok"),
+        (2, "failed"),
+        (3, "pending"),
+    ]
+    assert [p.shown for p in rows[::2]] == [p.label for p in rows[:1]] + [
+        f"{rows[0].label}-r{n}" for n in (2, 3)
+    ]
+    assert store.records(row.run_id) == [good, lost]
+    attempts = store.next_attempts(row.run_id, [third.job_id, first.job_id])
+    assert [a.repeat for a in attempts] == [3, 1]
+    store.intend(attempts)
+    assert [a.repeat for a in store.attempts(row.run_id)] == [3, 1]
 
 
 def test_a_file_that_is_no_store_says_so(tmp_path: Path):

@@ -13,8 +13,8 @@ from infx.domain.plan import Cost, Job, Plan
 from infx.domain.point import Arm, FixedLengths, Model, Point
 from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import encode
-from infx.domain.status import OK, Status
-from infx.store import RunRow, attempt_dir, run_dir, unique_name
+from infx.domain.status import OK, PENDING, Status
+from infx.store import PointKey, RunRow, attempt_dir, run_dir, unique_name
 
 
 def arm(number: int = 0, **options: Any) -> Arm:
@@ -108,3 +108,8 @@ def write_point(folder: Path, of: Job, found: PointRecord) -> Path:
 
 def judge(found: PointRecord, _: Path) -> PointRecord:
     return replace(found, status=OK) if found.status.state == "measured" else found
+
+
+def stands(whole: Plan, status: Status = PENDING) -> dict[PointKey, Status]:
+    """The status of every point of a plan, all the same."""
+    return {(j.job_id, p.point_id): status for j in whole.jobs for p in j.points}

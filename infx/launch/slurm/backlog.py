@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from infx.config.sites import Cluster, SlurmSite
 from infx.launch.executor import Order
-from infx.launch.slurm.batch import Batch, batches
+from infx.launch.slurm.batch import Batch, batches, units
 from infx.launch.slurm.watch import key_of
 
 __all__ = ["Backlog"]
@@ -21,7 +21,10 @@ HELD_BACK_S = (15.0, 240.0)
 
 
 class Backlog:
-    """Cuts orders into batches, as many as fit beside those that are held."""
+    """Cuts orders into batches, as many as fit beside those that are held; a group is one job.
+
+    ``largest_array`` and ``longest_s`` (of a job, 0: no limit) are what the scheduler takes.
+    """
 
     def __init__(
         self, cluster: Cluster, site: SlurmSite, clock: Callable[[], float] = time.monotonic
@@ -31,11 +34,18 @@ class Backlog:
         self._until, self._wait_s = float("-inf"), HELD_BACK_S[0]
         self._most = site.submit_limit
         self.largest_array = LARGEST_ARRAY
+        self.longest_s = 0
 
     def cut(self, orders: Sequence[Order], at_once: int) -> list[Batch]:
         """Return all orders as batches of at most ``at_once`` running tasks (0: no throttle)."""
         largest = min(self._site.largest_array or self.largest_array, self.largest_array)
-        return batches(orders, gpus=self._gpus, largest=max(1, largest), at_once=at_once)
+        return batches(
+            orders,
+            gpus=self._gpus,
+            largest=max(1, largest),
+            at_once=at_once,
+            longest_s=self.longest_s,
+        )
 
     def fitting(self, orders: Sequence[Order], held: Collection[Order]) -> list[Batch]:
         """Return the batches to submit now.
@@ -43,17 +53,17 @@ class Backlog:
         Under a throttle it is one at a time. Beside open jobs it is no larger than what they leave:
         a throttle cannot widen when they end.
         """
-        room = min(self._site.submit_limit - len(held), self._most)
+        room = min(self._site.submit_limit - len(set(map(key_of, held))), self._most)
         if self._clock() < self._until or room <= 0:
             return []
-        most = self._site.jobs_at_once
+        most, waiting = self._site.jobs_at_once, units(orders)
         if not most:
-            return self.cut(orders[:room], 0)
+            return self.cut(_flat(waiting[:room]), 0)
         free = most - self._running_at_most(held)
         if free <= 0:
             return []
-        offered = orders[:room] if free == most else orders[: min(room, free)]
-        chosen = self.cut(offered, free)[:1]
+        offered = waiting[:room] if free == most else waiting[: min(room, free)]
+        chosen = self.cut(_flat(offered), free)[:1]
         self._throttles |= {batch.name: batch.at_once for batch in chosen}
         return chosen
 
@@ -77,6 +87,10 @@ class Backlog:
     def _running_at_most(self, held: Collection[Order]) -> int:
         """Return how many of the held ones may run together. What an earlier infx submitted has
         a throttle that is not known here: it may be as wide as the site's."""
-        open_ = Counter(key_of(order)[0] for order in held)
+        open_ = Counter(name for name, _ in set(map(key_of, held)))
         most = self._site.jobs_at_once
         return sum(min(n, self._throttles.get(name, most)) for name, n in open_.items())
+
+
+def _flat(waiting: Sequence[Sequence[Order]]) -> list[Order]:
+    return [order for unit in waiting for order in unit]

@@ -10,7 +10,7 @@ from shlex import quote
 
 from infx.domain.errors import InfraError
 from infx.launch.executor import JobState, Order
-from infx.launch.slurm.watch import key_of
+from infx.launch.slurm.watch import key_of, takes_turns
 from infx.launch.transport import Transport
 
 __all__ = ["Cancels", "Hopeless", "cancel_script"]
@@ -105,7 +105,8 @@ class Hopeless:
 
 
 def cancel_script(orders: Sequence[Order], held: Collection[Order], *, at_once: bool) -> str:
-    """Return POSIX sh that cancels ``orders`` and nothing else of what is ``held``.
+    """Return POSIX sh that cancels ``orders`` and nothing else of what is ``held``, but those that
+    take turns with one of them.
 
     Slurm's own way (``at_once``) sends TERM to every process of a job: the client dies before it
     can write its summary. Asked in order, only the batch process, which is the orchestrator, is
@@ -115,7 +116,8 @@ def cancel_script(orders: Sequence[Order], held: Collection[Order], *, at_once: 
     for order in orders:
         groups.setdefault(key_of(order)[0], []).append(order)
     names = {order.name for order in orders}
-    mixed = {key_of(order)[0] for order in held if order.name not in names}
+    arrays = (order for order in held if not takes_turns(order))  # else they are one job
+    mixed = {key_of(order)[0] for order in arrays if order.name not in names}
     hows = [(GOING, "")] if at_once else [("PENDING", ""), ("RUNNING", " --batch --signal=TERM")]
     lines = [
         _part(name, group, states, how) if name in mixed else _whole(name, states, how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from infx.launch.slurm.queue import Row
 from infx.launch.slurm.states import phase
 from infx.launch.slurm.submission import BATCHES
 from infx.launch.slurm.verdict import Sight, alive
+from infx.launch.slurm.watch import key_of, takes_turns
 from infx.launch.transport import Transport
 from infx.store import writing
 
@@ -98,15 +99,20 @@ def run_dir_of(order: Order) -> Path:
     return order.folder.parents[2]
 
 
-def sight(order: Order, row: Row | None, patience_s: float) -> Sight:
-    """Return what is to be seen of an attempt; of one that waits its files say nothing."""
+def sight(order: Order, row: Row | None, patience_s: float, others: Iterable[Order] = ()) -> Sight:
+    """Return what is to be seen of an attempt; of one that waits its files say nothing.
+
+    ``others`` are open attempts, among which are those of its job that it takes turns with.
+    """
+    in_turn = takes_turns(order)
     if row is not None and phase(row.state) == "queued":
-        return Sight(row=row, result=None)
+        return Sight(row=row, result=None, in_turn=in_turn)
     found = result(order) if has_result(order) else None
-    if alive(row):
+    if alive(row) and not in_turn:
         return Sight(row=row, result=found)
-    quiet = quiet_s(order) > patience_s
-    return Sight(row=row, result=found, claimed=claimed(order), quiet=quiet)
+    one_job = [order, *(o for o in others if in_turn and key_of(o) == key_of(order))]
+    quiet = min(map(quiet_s, one_job)) > patience_s
+    return Sight(row=row, result=found, claimed=claimed(order), quiet=quiet, in_turn=in_turn)
 
 
 def result(order: Order) -> Result | None:

@@ -18,7 +18,7 @@ from infx.launch.policy import Policy
 from infx.launch.prepare import prepared_python
 from infx.launch.slurm import evidence, facts, submission
 from infx.launch.slurm.backlog import Backlog
-from infx.launch.slurm.batch import Batch, Shape, job_shape
+from infx.launch.slurm.batch import Batch, Shape, unit_shape
 from infx.launch.slurm.cancel import Cancels, Hopeless
 from infx.launch.slurm.evidence import Files, run_dir_of
 from infx.launch.slurm.queue import Row
@@ -78,11 +78,19 @@ class SlurmExecutor:
         what the transport raises.
         """
         found = self._ask()
-        gpus = self._cluster.gpus_per_node > 0
-        shapes = list(dict.fromkeys(job_shape(job, gpus=gpus) for job in jobs))
+        shapes = self._shapes(jobs)
         facts.check_shapes(found, self._cluster, shapes)
         for shape in shapes:
             self._try(found, shape, len(jobs))
+
+    def _shapes(self, jobs: Sequence[Job]) -> list[Shape]:
+        """Return what the jobs need, those of a group together."""
+        gpus, longest_s = self._cluster.gpus_per_node > 0, self._backlog.longest_s
+        found: dict[str, list[Job]] = {}
+        for job in jobs:
+            found.setdefault(job.unit, []).append(job)
+        shapes = [unit_shape(unit, gpus=gpus, longest_s=longest_s) for unit in found.values()]
+        return list(dict.fromkeys(shapes))
 
     def _try(self, found: facts.Facts, shape: Shape, jobs: int) -> None:
         script = self._script(Batch(name="infx-test", shape=shape, orders=()), "/tmp")
@@ -162,7 +170,7 @@ class SlurmExecutor:
         return {order.name: batch.task_id(answer.job_id, n) for n, order in enumerate(batch.orders)}
 
     def _hold_back(self, refusal: Refusal, batch: Batch) -> None:
-        too_many = len(batch.orders) if refusal.kind == "limit" else 0
+        too_many = batch.jobs if refusal.kind == "limit" else 0
         self._wait(f"not accepted yet: {refusal.sentence}", too_many)
 
     def _wait(self, sentence: str, too_many: int = 0) -> None:
@@ -211,7 +219,7 @@ class SlurmExecutor:
         return True
 
     def _state(self, order: Order, row: Row | None) -> JobState:
-        sight = evidence.sight(order, row, self._patience_s)
+        sight = evidence.sight(order, row, self._patience_s, self._held)
         if not sight.one_sided:
             self._differs.pop(order.name, None)
             return self._settled(order, state_of(sight, self._patience_s))
@@ -244,6 +252,7 @@ class SlurmExecutor:
     def _ask(self) -> facts.Facts:
         self._facts = found = facts.ask(self._transport, self.name)
         self._backlog.largest_array = found.config.max_array_size
+        self._backlog.longest_s = facts.longest_s(found, self._cluster)
         return found
 
     # Stop

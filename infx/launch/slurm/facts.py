@@ -74,6 +74,16 @@ def check_shapes(facts: Facts, cluster: Cluster, shapes: Sequence[Shape]) -> Non
         raise UsageError("cluster-refuses", f"{where}: {'; '.join(faults)}")
 
 
+def longest_s(facts: Facts, cluster: Cluster) -> int:
+    """Return what a job's own limit may be at most, in the partition that allows most; 0: there is
+    no limit."""
+    asked = cluster.slurm.partition if cluster.slurm else ""
+    found = [facts.partition(name) for name in asked.split(",")]
+    limits = [partition.max_time_s for partition in found if partition]
+    known = [limit for limit in limits if limit is not None]
+    return max(0, max(known) - MARGIN_MIN * 60) if known and None not in limits else 0
+
+
 def check_size(facts: Facts, cluster: Cluster, script_bytes: int) -> None:
     """Raise UsageError (``cluster-refuses``) for a script that the cluster does not take."""
     most = facts.config.max_script_bytes

@@ -18,6 +18,9 @@ __all__ = ["Sight", "alive", "state_of"]
 
 NO_RESULT = "its record result.json is not there"
 
+OF_ONE_TURN = frozenset({"", "out-of-memory", "time-limit"})
+"""Ends of a job that say nothing of the attempts whose turn had not come."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
@@ -25,7 +28,8 @@ class Sight:
     seconds since the two were first seen to differ.
 
     ``claimed`` tells whether a job of that name ever started; ``quiet`` that its files have not
-    grown lately.
+    grown lately. One that is ``in_turn`` shares Slurm's job with other attempts, before it or after
+    it, whose files count for ``quiet`` too: it ends with that job, whenever its own turn was over.
     """
 
     row: Row | None
@@ -33,6 +37,12 @@ class Sight:
     differs_s: float = 0.0
     claimed: bool = False
     quiet: bool = True
+    in_turn: bool = False
+
+    @property
+    def never_began(self) -> bool:
+        """True when its job ended, or is gone, before its turn came."""
+        return self.in_turn and not self.claimed and self.result is None
 
     @property
     def gone(self) -> bool:
@@ -68,7 +78,11 @@ def state_of(sight: Sight, patience_s: float) -> JobState:
         return JobState(
             phase="queued", code=told.code, sentence=told.sentence, scheduler_id=row.shown_id
         )
-    if standing == "running" and sight.result and sight.differs_s >= patience_s:
+    if standing == "running" and sight.never_began:
+        sentence = "other attempts have their turn on its allocation"
+        return JobState(phase="queued", sentence=sentence, scheduler_id=row.shown_id)
+    late = sight.differs_s >= patience_s and not sight.in_turn
+    if standing == "running" and sight.result and late:
         sentence = f"its own record says that it ended; Slurm says {row.state} still"
         return JobState(phase="suspect", sentence=sentence, scheduler_id=row.shown_id)
     node = row.nodes if standing == "running" else ""
@@ -77,10 +91,14 @@ def state_of(sight: Sight, patience_s: float) -> JobState:
 
 def _ended(sight: Sight, row: Row, patience_s: float) -> JobState:
     told = ending(row.state, row.reason, row.exit_code, row.derived, by=row.cancelled_by)
-    may_come = sight.claimed or not told.code  # where a claim cannot be seen yet, too
+    no_turn = sight.never_began and told.code in OF_ONE_TURN
+    may_come = sight.claimed or not told.code or no_turn  # a claim may not be seen yet, too
     if not sight.result and may_come and sight.differs_s < patience_s:
         sentence = f"Slurm says {row.state}; {NO_RESULT} yet"
         return JobState(phase="suspect", sentence=sentence, scheduler_id=row.shown_id)
+    if no_turn:
+        sentence = f"its job ended ({row.state}) before its turn"
+        return JobState(phase="ended", void=True, sentence=sentence, node=row.nodes)
     code, sentence = told.code, told.sentence
     one_sided = f"Slurm says {row.state}, but {NO_RESULT}"
     if not sight.result and not code:
@@ -103,7 +121,7 @@ def _forgotten(sight: Sight, patience_s: float) -> JobState:
             return JobState(phase="suspect", sentence=f"{missing}; its own record says it ended")
         remark = f"{missing} any more: only the job's own record says how it ended"
         return JobState(phase="ended", remark=remark, node=sight.result.node)
-    if sight.differs_s < patience_s or (sight.claimed and not sight.quiet):
+    if sight.differs_s < patience_s or ((sight.claimed or sight.in_turn) and not sight.quiet):
         return JobState(phase="suspect", sentence=f"{missing}, and {NO_RESULT}")
     if not sight.claimed and sight.row and sight.row.state == DROPPED:
         sentence = "cancelled before it started: the other tasks of its array are in the queue"

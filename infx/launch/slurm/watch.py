@@ -21,7 +21,7 @@ from infx.launch.slurm.queue import (
 from infx.launch.slurm.states import DROPPED, UNTOLD, phase
 from infx.launch.transport import Transport
 
-__all__ = ["Key", "Pace", "Silence", "key_of", "look"]
+__all__ = ["Key", "Pace", "Silence", "key_of", "look", "takes_turns"]
 
 Key = tuple[str, int | None]
 """What names an attempt in Slurm's answers: its batch and its number in that array."""
@@ -79,6 +79,12 @@ class Silence:
 def key_of(order: Order) -> Key:
     """Return how Slurm's answers name an attempt."""
     return order.attempt.batch or order.name, order.attempt.task
+
+
+def takes_turns(order: Order) -> bool:
+    """Return True when other attempts run in the same job, before it or after it."""
+    attempt = order.attempt
+    return attempt.task is None and attempt.batch not in ("", attempt.unique_name)
 
 
 def look(

@@ -77,6 +77,7 @@ class SrtExecutor:
         Raises UsageError ``srtctl-old``, ``srt-unsupported``, ``srt-refused``; InfraError
         ``srtctl-missing``, ``slurm-missing``, ``scheduler-down`` and what the transport raises.
         """
+        self._refuse_groups(jobs)
         apply.check_version(self._transport, self._site, self.name)
         self._accounting = facts.ask(self._transport, self.name).config.accounting
         able = [job for job in jobs if expressible(job.points)]
@@ -92,6 +93,12 @@ class SrtExecutor:
             if said:
                 raise UsageError("srt-refused", f"{self._where()}: srtctl says: {said}")
             self._told += [f"srtctl: {warning}" for warning in warnings]
+
+    def _refuse_groups(self, jobs: Sequence[Job]) -> None:
+        if any(job.group for job in jobs):
+            text = "arms cannot take turns: srt-slurm gives each of them an allocation of its own"
+            hint = "measure them apart, as often as needed: --repeats N without --interleave"
+            raise UsageError("srt-unsupported", f"{self._where()}: {text}", hint=hint)
 
     def scripts(self, orders: Sequence[Order]) -> list[str]:
         """Return the exact recipes of ``orders``."""

@@ -88,12 +88,13 @@ def _exported(job: Job, file: str, points: Sequence[Point], given: Given) -> Exp
 
 
 def _by_arm(jobs: Sequence[Job]) -> list[Job]:
-    """Return one job for each arm of a cluster, with all its points."""
+    """Return one job for each arm of a cluster, with all its points, each of them once."""
     groups: dict[tuple[str, str], Job] = {}
     for job in jobs:
         key = (job.arm.arm_id, job.cluster)
         first = groups.setdefault(key, replace(job, points=()))
-        groups[key] = replace(first, points=(*first.points, *job.points))
+        points = {point.point_id: point for point in (*first.points, *job.points)}
+        groups[key] = replace(first, points=tuple(points.values()))
     return list(groups.values())
 
 

@@ -27,7 +27,8 @@ def clusters(path: Path = ROOT / "configs/clusters.yaml") -> dict[str, Cluster]:
 
 
 def batch(count: int = 1, run_dir: Path = Path("/runs/r1"), **fields: Any) -> Batch:
-    """``count`` attempts of one shape: ``gpus``, ``time_limit_s``, ``exclude``, ``at_once``."""
+    """``count`` attempts of one shape: ``gpus``, ``time_limit_s``, ``exclude``, ``at_once``;
+    with ``turns`` they take turns."""
     orders = []
     for number in range(count):
         name = f"infx-r1-{number:08x}-a1"

@@ -11,7 +11,7 @@ from infx.launch.executor import Order
 from infx.launch.slurm.backlog import HELD_BACK_S, Backlog
 from tests.launch.slurm.played import Clock, cluster
 from tests.launch.slurm.sample_batches import batch
-from tests.launch.slurm.test_batch import shaped
+from tests.launch.slurm.test_batch import grouped, shaped
 
 ORDERS = batch(40).orders
 LEAST_S, MOST_S = HELD_BACK_S
@@ -37,6 +37,17 @@ def test_the_submit_limit_counts_what_is_open() -> None:
     assert sizes(limited, list(ORDERS[7:]), list(ORDERS[:7])) == [3]
     assert sizes(limited, list(ORDERS[10:]), list(ORDERS[:10])) == []
     assert sizes(limited, list(ORDERS[12:]), list(ORDERS[:12])) == []
+
+
+def test_a_group_counts_as_one_job_and_is_never_cut() -> None:
+    groups = [*grouped(ORDERS[:4]), *grouped(ORDERS[4:8], "mono-2")]
+    assert sizes(backlog(submit_limit=2), groups) == [4, 4]
+    assert sizes(backlog(submit_limit=1), groups) == [4]
+    open_ = backlog(jobs_at_once=2)
+    [made] = open_.fitting(groups, [])
+    held = made.numbered()
+    assert sizes(open_, groups[4:], held) == [4]
+    assert sizes(backlog(submit_limit=2), list(ORDERS[8:]), held) == [1]
 
 
 def test_arrays_are_no_larger_than_the_site_and_its_scheduler_allow() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from infx.domain.axes import Axes
 from infx.launch.executor import Order
-from infx.launch.slurm.batch import Shape, batches, job_shape
+from infx.launch.slurm.batch import MARGIN_MIN, Shape, batches, job_shape
 from tests.launch.slurm.sample_batches import batch
 
 ORDERS = batch(12).orders
@@ -73,6 +74,38 @@ def test_the_name_of_an_array_is_determined_by_its_members() -> None:
     [other] = batches(ORDERS[:4], gpus=False, largest=100)
     assert one.name == same.name != other.name
     assert one.name.startswith("infx-r1-")
+
+
+def grouped(orders: Sequence[Order], name: str = "mono-1") -> list[Order]:
+    return [replace(order, job=replace(order.job, group=name)) for order in orders]
+
+
+def test_a_group_is_one_job_whose_attempts_take_turns() -> None:
+    mixed = [ORDERS[0], *grouped([shaped(ORDERS[n], tp=n) for n in (1, 2)]), ORDERS[3]]
+    alone, group = batches(mixed, gpus=True, largest=100)
+    assert (alone.orders, alone.array, alone.jobs) == ((ORDERS[0], ORDERS[3]), True, 2)
+    assert (group.orders, group.array, group.in_turn) == (tuple(mixed[1:3]), False, True)
+    assert (group.jobs, group.shape.gpus, group.shape.turns) == (1, 2, 2)
+    assert group.shape.minutes == 2 * (1 + MARGIN_MIN)
+    assert group.name.endswith("-group")
+    assert {order.attempt.task for order in group.numbered()} == {None}
+    assert [group.task_id("12", n) for n in (0, 1)] == ["12", "12"]
+
+
+def test_two_groups_of_one_shape_are_two_jobs_and_one_part_is_like_any_other() -> None:
+    orders = [*grouped(ORDERS[:2]), *grouped(ORDERS[2:4], "mono-2"), *grouped(ORDERS[4:5], "m")]
+    found = batches(orders, gpus=False, largest=100)
+    assert [len(made.orders) for made in found] == [2, 2, 1]
+    assert len({made.name for made in found}) == 3
+    assert (found[2].name, found[2].in_turn) == (ORDERS[4].name, False)
+
+
+def test_a_group_takes_no_longer_than_the_partition_allows() -> None:
+    orders = grouped([shaped(order, limit_s=600) for order in ORDERS[:4]])
+    [whole] = batches(orders, gpus=False, largest=9)
+    [capped] = batches(orders, gpus=False, largest=9, longest_s=1200)
+    [alone] = batches(orders, gpus=False, largest=9, longest_s=60)
+    assert [made.shape.minutes for made in (whole, capped, alone)] == [60, 25, 15]
 
 
 @settings(max_examples=50, deadline=None)

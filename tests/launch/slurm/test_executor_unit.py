@@ -22,6 +22,7 @@ from infx.launch.slurm.watch import Pace
 from infx.launch.transport import Answer
 from tests.launch.slurm.played import SILENCE, Clock, Played, booked, cluster, facts_text, queued
 from tests.launch.slurm.sample_batches import batch
+from tests.launch.slurm.test_batch import grouped
 
 FAILED = "sbatch: error: Batch job submission failed: "
 IN_ORDER = ("--state=PENDING", "--state=RUNNING --batch --signal=TERM")
@@ -73,6 +74,18 @@ class Bench:
                 known = replace(order.attempt, scheduler_id=told[order.name])
                 self.open.append(replace(order, attempt=known))
         return dict(told)
+
+    def submit_turns(self, count: int) -> dict[str, str]:
+        """Submit a group of attempts that take turns in one job."""
+        offered = grouped(batch(count, run_dir=self.run_dir).orders)
+        orders = self.executor.arrange(offered, self.open)
+        for order in orders:
+            order.folder.mkdir(parents=True)
+        told = dict(self.executor.submit(orders))
+        self.open = [
+            replace(o, attempt=replace(o.attempt, scheduler_id=told[o.name])) for o in orders
+        ]
+        return told
 
     def look(self) -> list[JobState]:
         """Poll when the next question may be asked; return the states in order."""
@@ -271,6 +284,12 @@ def test_an_end_needs_the_record_too(tmp_path: Path) -> None:
     claim.take(order.folder, claim.Claim(by="job", scheduler_id="100"))
     bench.queue("COMPLETED")
     assert bench.look()[0].phase == "suspect"
+    finish(order)
+    assert bench.look()[0].phase == "ended"
+
+
+def finish(order: Order) -> None:
+    """Write the job's record into the attempt's folder."""
     result = Result(
         run_id="r1",
         job_id=order.job.job_id,
@@ -281,7 +300,6 @@ def test_an_end_needs_the_record_too(tmp_path: Path) -> None:
         status="ended",
     )
     write_result(result, order.folder)
-    assert bench.look()[0].phase == "ended"
 
 
 def test_a_record_that_is_half_there_is_none(bench: Bench) -> None:
@@ -543,3 +561,72 @@ def test_a_cancel_hurries_the_next_question(bench: Bench) -> None:
     asked = bench.transport.count("squeue")
     bench.executor.poll(bench.open)
     assert bench.transport.count("squeue") == asked + 1
+
+
+# Attempts that take turns
+
+
+def begin(order: Order) -> None:
+    assert claim.take(order.folder, claim.Claim(by="job", scheduler_id="100"))
+    (order.folder / "events.jsonl").touch()
+
+
+def row_of(bench: Bench, state: str) -> None:
+    name = bench.open[0].attempt.batch
+    bench.transport.answers["squeue"] = queued("100", state, name) if state else ""
+
+
+def test_a_group_is_one_job_and_each_attempt_is_where_its_turn_is(bench: Bench) -> None:
+    assert set(bench.submit_turns(3).values()) == {"100"}
+    assert bench.transport.count("submit ") == 1
+    row_of(bench, "PENDING")
+    assert {state.phase for state in bench.look()} == {"queued"}
+    row_of(bench, "RUNNING")
+    begin(bench.open[0])
+    assert [state.phase for state in bench.look()] == ["running", "queued", "queued"]
+    finish(bench.open[0])
+    begin(bench.open[1])
+    assert [state.phase for state in bench.look()] == ["running", "running", "queued"]
+    finish(bench.open[1])
+    row_of(bench, "COMPLETED")
+    bench.look()
+    ended = bench.look()
+    assert [(state.phase, state.void) for state in ended] == [
+        ("ended", False),
+        ("ended", False),
+        ("ended", True),
+    ]
+    holder = claim.holder(bench.open[2].folder)
+    assert holder is not None
+    assert holder.by == "infx"  # it can surely not start any more
+
+
+def test_while_one_of_them_writes_none_of_a_forgotten_job_is_given_up(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, patience_s=0.2)
+    bench.submit_turns(2)
+    begin(bench.open[0])
+    row_of(bench, "")
+    bench.look()
+    time.sleep(0.25)
+    (bench.open[0].folder / "events.jsonl").write_text("it goes on\n")
+    assert [state.phase for state in bench.look()] == ["suspect", "suspect"]
+    time.sleep(0.25)
+    first, second = bench.look()
+    assert (first.code, second.void) == ("job-lost", True)
+
+
+def test_a_group_is_cancelled_as_the_one_job_that_it_is(bench: Bench) -> None:
+    bench.submit_turns(3)
+    name = bench.open[0].attempt.batch
+    row_of(bench, "RUNNING")
+    bench.look()
+    bench.executor.cancel(bench.open[1:2])
+    assert bench.cancels() == [f'scancel --user="$user" --name={name} {how}' for how in IN_ORDER]
+
+
+def test_a_group_over_the_partitions_limit_asks_for_that_limit(bench: Bench) -> None:
+    jobs = [replace(o.job, time_limit_s=3600) for o in grouped(batch(4).orders)]
+    bench.executor.check(jobs)  # the partition allows two hours
+    bench.executor.check(jobs)
+    [_, asked] = [text for text in bench.transport.asked if "--test-only" in text]
+    assert "#SBATCH --time=120\n" in asked

@@ -70,6 +70,8 @@ CASES: dict[str, tuple[Batch, Cluster, Places]] = {
     "h200-array": (batch(2, gpus=8, time_limit_s=10500, exclude=("node9",)), H200, PLACES),
     "h200-every-key": (batch(3, gpus=8, time_limit_s=61, at_once=2), SITE_H200, THERE),
     "h200-client": (batch(gpus=8), on(H200, container=CLIENT), PLACES),
+    "lab-turns": (batch(4, turns=4), LAB, PLACES),
+    "h200-client-turns": (batch(2, gpus=8, turns=2), on(H200, container=CLIENT), PLACES),
 }
 
 
@@ -181,7 +183,7 @@ def test_the_client_image_is_for_pyxis_only() -> None:
 class Job:
     """A rendered script with its folders, run by bash as a node would."""
 
-    def __init__(self, root: Path, cluster: Cluster = LAB, count: int = 1) -> None:
+    def __init__(self, root: Path, cluster: Cluster = LAB, count: int = 1, turns: int = 1) -> None:
         self.run = root / "it's 100% a $HOME #run"
         self.folder = self.run / "slurm" / "b 1"
         self.python = root / "its python" / "python"
@@ -197,7 +199,7 @@ class Job:
         self.python.chmod(0o755)
         places = Places(run_dir=str(self.run), folder=str(self.folder), python=str(self.python))
         self.script = self.folder / "job.sh"
-        self.script.write_text(render(batch(count), cluster, places, today=TODAY))
+        self.script.write_text(render(batch(count, turns=turns), cluster, places, today=TODAY))
 
     def start(self, **env: str) -> subprocess.Popen[str]:
         known = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "6"}
@@ -247,7 +249,13 @@ def test_variables_of_the_site_are_not_inherited(tmp_path: Path) -> None:
 def test_a_term_reaches_the_orchestrator(tmp_path: Path) -> None:
     job = Job(tmp_path)
     child = job.start(NAP="20")
-    log, limit = job.attempts[0] / "infx.log", time.monotonic() + 10
+    _term(child, job.attempts[0] / "infx.log")
+    assert (child.returncode, job.log().splitlines()[-1]) == (143, "TERM")
+
+
+def _term(child: subprocess.Popen[str], log: Path) -> None:
+    """Send TERM when the job that writes ``log`` waits for it; wait for the end."""
+    limit = time.monotonic() + 10
     while not (log.exists() and "job.json" in log.read_text()):
         assert time.monotonic() < limit
         time.sleep(0.02)
@@ -255,7 +263,25 @@ def test_a_term_reaches_the_orchestrator(tmp_path: Path) -> None:
     child.send_signal(signal.SIGTERM)
     child.wait(timeout=10)
     child.communicate()
+
+
+def test_attempts_take_turns_whatever_becomes_of_each(tmp_path: Path) -> None:
+    job = Job(tmp_path, count=3, turns=3)
+    job.python.write_text('#!/bin/bash\necho "$PWD"; pwd >>"$TURNS"; cat; exit 3\n')
+    child = job.start(TURNS=str(tmp_path / "turns"))
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, err) == (0, "")
+    assert (tmp_path / "turns").read_text().splitlines() == [str(path) for path in job.attempts]
+    assert [job.log(n) for n in range(3)] == [f"{path}\n" for path in job.attempts]
+    assert out.count("infx: job 7 on n3, see ") == 3
+
+
+def test_a_term_ends_the_one_whose_turn_it_is_and_the_turns(tmp_path: Path) -> None:
+    job = Job(tmp_path, count=2, turns=2)
+    child = job.start(NAP="20")
+    _term(child, job.attempts[0] / "infx.log")
     assert (child.returncode, job.log().splitlines()[-1]) == (143, "TERM")
+    assert not (job.attempts[1] / "infx.log").exists()
 
 
 def test_what_is_missing_on_the_node_is_said(tmp_path: Path) -> None:

@@ -55,6 +55,35 @@ def test_an_end_without_a_record_is_suspect_and_says_so() -> None:
     assert told.sentence == "Slurm says COMPLETED; its record result.json is not there yet"
 
 
+def test_one_in_turn_waits_for_its_turn_and_then_for_the_end_of_the_job() -> None:
+    waits = state_of(sight("RUNNING", in_turn=True), PATIENCE_S)
+    assert (waits.phase, waits.code) == ("queued", "")
+    assert waits.sentence == "other attempts have their turn on its allocation"
+    measures = sight("RUNNING", in_turn=True, claimed=True)
+    measured = sight("RUNNING", in_turn=True, claimed=True, result=RESULT, late=True)
+    assert [state_of(s, PATIENCE_S).phase for s in (measures, measured)] == ["running"] * 2
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_one_whose_turn_did_not_come_was_never_run_unless_the_end_says_why(state: str) -> None:
+    early, late = (sight(state, in_turn=True, late=late) for late in (False, True))
+    told = state_of(late, PATIENCE_S)
+    assert told.phase == "ended"
+    assert told.void == (told.code == "")
+    assert told.code not in ("job-lost", "out-of-memory", "time-limit")
+    if told.void:
+        assert state_of(early, PATIENCE_S).phase == "suspect"
+        assert told.sentence == f"its job ended ({state}) before its turn"
+
+
+def test_one_in_turn_of_a_forgotten_job_is_waited_for_while_any_of_them_writes() -> None:
+    goes_on = sight(None, in_turn=True, late=True, quiet=False)
+    assert state_of(goes_on, PATIENCE_S).phase == "suspect"
+    assert state_of(sight(None, in_turn=True, late=True), PATIENCE_S).void
+    lost = state_of(sight(None, in_turn=True, late=True, claimed=True), PATIENCE_S)
+    assert (lost.code, lost.void) == ("job-lost", False)
+
+
 @pytest.mark.parametrize("state", ENDED)
 def test_after_the_patience_it_ends_with_a_code_and_a_remark(state: str) -> None:
     told = state_of(sight(state, claimed=True, late=True), PATIENCE_S)

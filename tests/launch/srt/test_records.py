@@ -81,7 +81,8 @@ def test_each_export_becomes_the_record_of_its_point(made: Made) -> None:
     judged = judge(one, made.run_dir)
     assert str(judged.status) == "ok"
     assert judged.measurement
-    assert [f.code for f in judged.findings] == ["srt-prompts"]
+    told = {f.code for f in judged.findings}
+    assert told == {"srt-prompts", "config-untold", "preemptions-untold"}
 
 
 def test_exports_of_others_are_known_by_what_they_say_not_by_their_names(made: Made) -> None:

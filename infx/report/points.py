@@ -1,0 +1,112 @@
+"""The rows of a report: each throughput point once, with all measurements of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from infx.analysis.curves import Line, line_of, lines_of, priced
+from infx.analysis.metrics import METRICS, Metric, Priced
+from infx.analysis.repeats import interval_of, mean_of
+from infx.domain.point import Point, short
+from infx.domain.record import PointRecord
+from infx.report.model import PointRow, RunData, Series, Shown
+
+__all__ = ["reused_of", "rows_of", "series_of"]
+
+
+def series_of(points: Iterable[Point]) -> dict[Line, Series]:
+    """Return the lines of the throughput points among ``points``, numbered in their order."""
+    lines = lines_of(points)
+    return {
+        line: Series(
+            number=number,
+            label=f"{line.entry} ({apart})" if (apart := line.apart(lines)) else line.entry,
+            entry=line.entry,
+            workload=line.workload,
+        )
+        for number, line in enumerate(lines)
+    }
+
+
+def reused_of(runs: Iterable[RunData]) -> dict[str, str]:
+    """Return the run that each reused point was measured in, by the point's id."""
+    found: dict[str, str] = {}
+    for run in runs:
+        ids = {c.point_id for c in run.plan.ledger if c.disposition == "reused"}
+        found |= {
+            record.point.point_id: record.attempt.run_id
+            for record in run.records
+            if record.point.point_id in ids
+        }
+    return found
+
+
+def rows_of(
+    records: Sequence[PointRecord],
+    series: Mapping[Line, Series],
+    usd_gpu_hour: Mapping[str, float],
+    reused: Mapping[str, str],
+) -> list[PointRow]:
+    """Return a row for each throughput point among ``records``, in the order of their first.
+
+    ``usd_gpu_hour`` is the price of an accelerator by hardware; ``reused`` maps the id of a point
+    to the run that it was taken from.
+    """
+    groups: dict[str, list[PointRecord]] = {}
+    for record in records:
+        if record.point.mode == "throughput":
+            groups.setdefault(record.point.point_id, []).append(record)
+    rows = [_row(group, series, usd_gpu_hour) for group in groups.values()]
+    return [replace(row, reused=reused.get(row.record.point.point_id, "")) for row in rows]
+
+
+def _row(
+    group: Sequence[PointRecord], series: Mapping[Line, Series], usd_gpu_hour: Mapping[str, float]
+) -> PointRow:
+    group = sorted(group, key=lambda record: record.attempt.started_s)
+    repeats = tuple(record for record in group if _counts(record))
+    standing = (repeats or group)[-1]
+    seen = [told for r in (repeats or [standing]) if (told := priced(r, usd_gpu_hour))]
+    return PointRow(
+        anchor=short(standing.point.point_id),
+        series=series[line_of(standing.point)],
+        record=standing,
+        repeats=repeats,
+        lost=tuple(record for record in group if not _counts(record)),
+        figures=_figures(seen, counted=bool(repeats)),
+        faults=_faults(standing),
+        repro=f"infx repro {short(standing.point.point_id)}",
+    )
+
+
+def _counts(record: PointRecord) -> bool:
+    return record.status.state == "ok" and not _faults(record)
+
+
+def _faults(record: PointRecord) -> tuple[str, ...]:
+    """Return why a point that is ``ok`` cannot compete: no measurement, or a figure that is no
+    number, which is neither better nor worse than another."""
+    if record.status.state != "ok":
+        return ()
+    seen = priced(record)
+    if seen is None:
+        return ("it has no measurement",)
+    told = ((metric.title, metric.of(seen)) for metric in METRICS.values())
+    return tuple(f"its {title} is {v}" for title, v in told if v is not None and not isfinite(v))
+
+
+def _figures(seen: Sequence[Priced], *, counted: bool) -> dict[str, Shown]:
+    shown = ((key, _shown(metric, seen, counted=counted)) for key, metric in METRICS.items())
+    return {key: figure for key, figure in shown if figure}
+
+
+def _shown(metric: Metric, seen: Sequence[Priced], *, counted: bool) -> Shown | None:
+    told = (metric.of(one) for one in seen)
+    values = [value for value in told if value is not None and isfinite(value)]
+    if not values:
+        return None
+    low, high = interval_of(values) or (None, None)
+    runs = len(values) if counted else 0
+    return Shown(value=mean_of(values), low=low, high=high, runs=runs)
