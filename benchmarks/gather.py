@@ -30,7 +30,8 @@ from infx.domain.point import Point
 from infx.domain.record import Attempt, EngineCounters, PointRecord, Provenance
 from infx.domain.serial import encode_pretty
 from infx.domain.status import Status
-from infx.plan import make_plan, write_plan
+from infx.plan.make import make_plan
+from infx.plan.saved import write_plan
 from infx.store import FILE, RunRow, attempt_dir, run_dir, unique_name
 
 ROOT = Path(__file__).resolve().parents[1]

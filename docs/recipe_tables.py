@@ -16,7 +16,7 @@ from infx.domain.axes import AXES, kebab
 from infx.domain.findings import Where
 from infx.domain.plan import Candidate, Plan
 from infx.domain.point import SERVER_AXES, Point
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 
 __all__ = ["curves_table", "key_row", "recipes_page", "short_list"]
 

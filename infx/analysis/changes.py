@@ -217,12 +217,18 @@ def _one_run(
     if min(map(len, sides)) < metric.drawn.needed:
         return _change(metric, a, b, None, f"needs {metric.drawn.needed} requests")
     interval = _interval(metric.drawn, *sides, paired=paired)
-    return _change(metric, a, b, interval, "" if interval else _ZERO)
+    if interval is None or a <= 0:
+        return _change(metric, a, b, None, _ZERO)
+    return _change(metric, a, b, (min(interval[0], b / a), max(interval[1], b / a)), "")
 
 
 def _interval(drawn: Drawn, a: Requests, b: Requests, *, paired: bool) -> Interval | None:
     """Draw the interval. Throughput is requests in flight times tokens over time in flight
-    (Little's law), of which the first is held as it was: a closed loop keeps it."""
+    (Little's law), of which the first is taken as the same on both sides: a closed loop keeps it.
+
+    With few requests a lane its ramp and drain do not, and the measured change may lie outside: the
+    caller widens the interval to it, so that none is called a change that its own figures deny.
+    """
     before, after = ([side.columns[name] for name in drawn.columns] for side in (a, b))
     figure = percentile_of(drawn.q) if drawn.q else rate_of
     interval = request_interval(before, after, figure, paired=paired)

@@ -212,6 +212,8 @@ def _point(pair: Pair, comparison: Comparison) -> ComparedPoint:
 
 def _scores(pairs: Sequence[Pair], left_out: list[LeftOut]) -> Iterable[ComparedScore]:
     for pair in pairs:
+        more = *pair.before[len(pair.after) :], *pair.after[len(pair.before) :]
+        left_out += [_without(one, "its partner was evaluated fewer times") for one in more]
         for a, b in zip(pair.before, pair.after, strict=False):
             couple = replace(pair, before=(a,), after=(b,))
             changes = compare_scores(couple)

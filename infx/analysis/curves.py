@@ -109,8 +109,9 @@ def line_frontiers(
     metrics = {metric.key: metric for pair in pairs for metric in (NORTH_STAR, *pair)}
     for points in _lines(records).values():
         figures = [_figures([records[n] for n in ns], metrics, usd_gpu_hour) for ns in points]
+        deciding = {y.key: _members(figures, NORTH_STAR, y) for _, y in pairs}
         for x, y in pairs:
-            for position in _deciding(figures, y) & _members(figures, x, y):
+            for position in _members(figures, x, y) & deciding[y.key]:
                 for index in points[position]:
                     on.setdefault(index, set()).add((x.key, y.key))
     return {index: frozenset(keys) for index, keys in on.items()}
@@ -137,10 +138,6 @@ def _figures(
         for key, metric in metrics.items()
     }
     return {key: mean_of(told) for key, told in values.items() if told}
-
-
-def _deciding(figures: Sequence[Figures], y: Metric) -> set[int]:
-    return _members(figures, NORTH_STAR, y)
 
 
 def _members(figures: Sequence[Figures], x: Metric, y: Metric) -> set[int]:

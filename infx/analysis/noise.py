@@ -73,7 +73,8 @@ def frontier_chances(
     alone gives chances that are far too sure), so the spread is that of all points of the line
     together, as a share of their figures, with both axes drawn as they move together; its own
     uncertainty is drawn too, so a place follows Student's t with the degrees of freedom of all
-    repeats. None for all points where none has two repeats, or where a figure is not above 0.
+    repeats. None for all points where none has two repeats, or where a figure is not above 0 or
+    not finite.
 
     The chances are cautious: a point is drawn around where noise has put it already. Simulated
     (19 points, 10 or so on the frontier, noise of 0.5 to 3 %, 2 and 3 repeats): of points given
@@ -149,9 +150,9 @@ class _Spread:
 
 
 def _spread_of(points: Repeats) -> _Spread | None:
-    if not all(value > 0 for repeats in points for place in repeats for value in place):
+    if not all(0 < value < math.inf for repeats in points for at in repeats for value in at):
         return None
-    df = sum(len(repeats) - 1 for repeats in points if repeats)
+    df = sum(len(repeats) - 1 for repeats in points)
     if df < 1:
         return None
     off = [residual for repeats in points for residual in _residuals(repeats)]

@@ -8,6 +8,7 @@ goes. Nothing is rounded or interpolated.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Literal
 
@@ -50,15 +51,19 @@ def lowest(costs: Sequence[tuple[float, ...]]) -> list[int]:
 def dominators(
     points: Sequence[Sequence[float]], directions: Sequence[Direction]
 ) -> list[int | None]:
-    """Return for each point the index of the first frontier point that dominates it, None for those
-    on the frontier. Errors: see `frontier`."""
-    members = frontier(points, directions)
-    kept = set(members)
+    """Return for each point the index of a frontier point that dominates it, the nearest on the
+    first axis (of equal ones the first), None for those on the frontier. Errors: see `frontier`."""
     costs = [_costs(point, directions) for point in points]
-    return [
-        None if n in kept else next(m for m in members if _dominates(costs[m], cost))
-        for n, cost in enumerate(costs)
-    ]
+    members = sorted(frontier(points, directions), key=lambda n: (costs[n], -n))
+    firsts = [costs[n][0] for n in members]
+
+    def nearest(cost: tuple[float, ...]) -> int:
+        # With two axes the first one looked at dominates: its second cost is the least so far.
+        no_better = range(bisect_right(firsts, cost[0]) - 1, -1, -1)
+        return next(members[at] for at in no_better if _dominates(costs[members[at]], cost))
+
+    kept = set(members)
+    return [None if n in kept else nearest(cost) for n, cost in enumerate(costs)]
 
 
 def hypervolume(
@@ -70,9 +75,8 @@ def hypervolume(
     E. Zitzler and L. Thiele, "Multiobjective Optimization Using Evolutionary Algorithms" (1998).
     Raises ValueError for NaN.
     """
-    turn = signs(directions)
-    kept = sorted(_turned(points[n], turn) for n in frontier(points, directions))
-    edge_x, edge_y = _turned(reference, turn)
+    kept = sorted(_costs(points[n], directions) for n in frontier(points, directions))
+    edge_x, edge_y = _costs(reference, directions)
     area, reached = 0.0, edge_y
     for x, y in kept:
         if x < edge_x and y < reached:
@@ -112,7 +116,3 @@ def _compare(costs: Sequence[tuple[float, ...]], order: Sequence[int]) -> list[i
 
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
-
-
-def _turned(place: Place, turn: Place) -> Place:
-    return place[0] * turn[0], place[1] * turn[1]

@@ -25,7 +25,7 @@ __all__ = ["OFFSET", "PowerLog", "Sample", "read_power_log"]
 
 OFFSET = "utc-offset-s"
 
-_STATED = re.compile(rf"^#.*\b{OFFSET}=(-?\d+)")
+_STATED = re.compile(rf"^#.*\b{OFFSET}=(-?\d{{1,9}})\b")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?: ?W)?")
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?")
 _TOOLS = {"power.draw": ("nvidia-smi", "index"), "socket_power": ("amd-smi", "gpu")}
@@ -81,7 +81,7 @@ def read_power_log(text: str) -> PowerLog:
     zone: timezone | None = None
     for number, cells in _lines(text):
         if stated := _STATED.match(cells[0]):
-            zone = timezone(timedelta(seconds=int(stated[1])))
+            zone = _zone(int(stated[1]))
         elif header := _columns(cells, zone):
             columns, source = header, header.tool
         elif columns and len(cells) == columns.count and _looks_timed(cells[columns.time]):
@@ -98,6 +98,11 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(whole.split("\n"), 1):
         if line.strip():
             yield number, [line] if line[0] == "#" else [cell.strip() for cell in line.split(",")]
+
+
+def _zone(offset_s: int) -> timezone | None:
+    """Return the zone that far from UTC; None where there can be none: a day or more."""
+    return timezone(timedelta(seconds=offset_s)) if abs(offset_s) < 86_400 else None
 
 
 def _columns(cells: Sequence[str], zone: timezone | None) -> _Columns | None:

@@ -190,6 +190,8 @@ def _score(change: ScoreChange, margin: float) -> Again:
     if told.before:
         ratio = told.after / told.before
         interval = (told.after - reach) / told.before, (told.after + reach) / told.before
+    elif not told.after:
+        ratio, interval = 1.0, (1.0, 1.0)
     low, high = interval or (None, None)
     return Again(
         key=change.filter,

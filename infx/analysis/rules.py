@@ -20,6 +20,7 @@ __all__ = [
     "cancelled_in_flight",
     "clock_skew",
     "clock_steps",
+    "clocks_disagree",
     "concurrency_off",
     "errors",
     "incomplete",
@@ -221,6 +222,18 @@ def clock_skew(evidence: Evidence) -> Findings:
     if ended_s and late_s > evidence.limits.clock_s:
         text = f"the last answer ended {late_s:.1f} s after the attempt did"
         yield error("clock-skew", text)
+
+
+def clocks_disagree(evidence: Evidence) -> Findings:
+    """A request's E2EL, which the client takes by a clock that nobody sets, is as long as the time
+    between its start and its end, which the window is made of."""
+    records, slack_ms = evidence.export.records, evidence.limits.clock_s * 1000
+    triples = zip(records.start_ns, records.end_ns, records.metrics["request_latency"], strict=True)
+    off_ms = [abs((end - start) / 1e6 - e2el) for start, end, e2el in triples if e2el is not None]
+    apart = [off for off in off_ms if off > slack_ms]
+    if apart:
+        text = f"{len(apart)} of {len(records)} requests have an E2EL that is up to"
+        yield error("clock-skew", f"{text} {max(apart) / 1000:.3g} s off their start and end")
 
 
 def clock_steps(evidence: Evidence) -> Findings:

@@ -143,11 +143,17 @@ def _checked(path: Path, number: int, row: Any) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise _bad(path, number, "it is no sample: expected an object")
     missing = [key for key in _KEYS if key not in row]
-    if not missing and isinstance(row["metrics"], list):
-        missing = [str(name) for name in row["metrics"] if str(name) not in row]
+    if not missing and not _named(row["metrics"], row["filter"]):
+        raise _bad(path, number, "it is no sample of lm-eval: expected a filter and named metrics")
+    missing = missing or [name for name in row["metrics"] if name not in row]
     if missing:
         raise _bad(path, number, f"it is no sample of lm-eval: `{missing[0]}` is missing")
     return row
+
+
+def _named(metrics: Any, filter_name: Any) -> bool:
+    names = [*metrics, filter_name] if isinstance(metrics, list) else [None]
+    return all(isinstance(name, str) for name in names)
 
 
 def _filters(

@@ -73,6 +73,8 @@ def read_table(text: str, file: str) -> Table:
     if not rows:
         raise _bad(file, "it holds no rows")
     columns = dict.fromkeys(name for row in rows for name in _names(row.cells))
+    if not columns:
+        raise _bad(file, "its rows hold no cells")
     return Table(file=file, columns=tuple(columns), rows=tuple(rows))
 
 
@@ -133,7 +135,9 @@ def _csv_row(
 
 def _json_rows(text: str, file: str) -> Sequence[Mapping[str, Any]]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_object)
+    except _TwiceError as error:
+        raise _bad(file, str(error)) from error
     except (ValueError, RecursionError) as error:
         raise _bad(file, f"not JSON: {error}", getattr(error, "lineno", 0)) from error
     rows = _listed(found)
@@ -143,6 +147,19 @@ def _json_rows(text: str, file: str) -> Sequence[Mapping[str, Any]]:
         if not isinstance(row, dict):
             raise _bad(file, f"row {number} is {text_of(row)[:40]}, expected an object")
     return rows
+
+
+class _TwiceError(ValueError):
+    """An object has a name twice, of which Python's reader would keep the last without a word."""
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _TwiceError(f"an object names {twice!r} twice")
+    return found
 
 
 def _listed(found: Any) -> list[Any] | None:

@@ -45,6 +45,7 @@ _RULES = (
     session_rules.lanes_idle,
     session_rules.warm_up_short,
     rules.clock_skew,
+    rules.clocks_disagree,
     rules.clock_steps,
     server_rules.acceptance_off,
     server_rules.mono_coverage,

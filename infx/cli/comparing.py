@@ -150,13 +150,14 @@ def _notes(found: Compared) -> list[str]:
     if bases & {"requests", "requests-paired"}:
         notes += [
             "An interval over the requests of one run does not cover what changes from run to run.",
-            f"It is drawn by {found.resamples} resamples (seed {found.seed}); "
-            "one interval of twenty misses by chance.",
+            f"It is drawn by {found.resamples} resamples (seed {found.seed}).",
         ]
     if bases & {"repeats", "repeats-paired"}:
         notes.append("Intervals over repeats: Student's t on logarithms, with the line's noise.")
     if "repeats" in bases:
         notes.append("Repeats that were not measured in turn hold whatever changed between them.")
+    if bases:
+        notes.append("One interval of twenty misses by chance: of many verdicts some are wrong.")
     if found.lines:
         notes.append("An area is what a frontier dominates, from 0 tok/s/user and 0 tok/s/GPU on.")
     return notes

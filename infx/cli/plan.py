@@ -105,7 +105,7 @@ def _plan_ours(
     from infx.cli.options import project
     from infx.cli.output import emit, say
     from infx.cli.planning import plan_of
-    from infx.plan import write_plan
+    from infx.plan.saved import write_plan
 
     plan = plan_of(sources, entry, project(), on, again)
     if output:

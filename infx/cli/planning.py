@@ -53,7 +53,7 @@ def plan_of(
     Raises ConfigError for faults in files, UsageError where a choice fits nothing.
     """
     from infx.domain.errors import UsageError
-    from infx.plan import make_plan
+    from infx.plan.make import make_plan
 
     saved = [source for source in sources if source.endswith(".json")]
     if not saved:
@@ -135,7 +135,7 @@ def _chosen(matrix: Matrix, globs: Sequence[str]) -> Matrix:
 
 
 def _read_saved(path: Path, project: Project) -> Plan:
-    from infx.plan import check_inputs, read_plan
+    from infx.plan.saved import check_inputs, read_plan
 
     plan = read_plan(path)
     check_inputs(plan, project.root)

@@ -105,21 +105,33 @@ def _figures(
     found: Recorded, run: RunRow, measured: Sequence[PointRecord], margin: float
 ) -> tuple[tuple[Again, ...], str]:
     """Return the judged figures, and why there are none."""
-    from infx.analysis.answers import compare_scores
     from infx.analysis.changes import Sides
-    from infx.analysis.pairing import Pair
-    from infx.analysis.reproduction import figures_again, scores_again
+    from infx.analysis.reproduction import figures_again
 
     old = [_seen(found.run, record) for record in found.records]
     new = [_seen(run, record) for record in measured]
     if found.point.mode == "evaluation":
-        changes = compare_scores(Pair(before=(old[0],), after=(new[0],), differences=()))
-        return ((), changes) if isinstance(changes, str) else (scores_again(changes, margin), "")
+        return _scores(old[0], new, margin)
     alone = len(old) == len(new) == 1
     sides = Sides(before=_observed(old, alone), after=_observed(new, alone))
     if not sides.before or not sides.after:
         return (), "a side has no figures"
     return figures_again(sides, margin), ""
+
+
+def _scores(old: Seen, new: Sequence[Seen], margin: float) -> tuple[tuple[Again, ...], str]:
+    """Return the judged scores of every new run, each against the record."""
+    from infx.analysis.answers import compare_scores
+    from infx.analysis.pairing import Pair
+    from infx.analysis.reproduction import scores_again
+
+    figures: list[Again] = []
+    for one in new:
+        changes = compare_scores(Pair(before=(old,), after=(one,), differences=()))
+        if isinstance(changes, str):
+            return (), changes
+        figures += scores_again(changes, margin)
+    return tuple(figures), ""
 
 
 def _seen(run: RunRow, record: PointRecord) -> Seen:
@@ -190,4 +202,13 @@ def _sentence(verdict: Verdict, figures: Sequence[Again], margin: float, why: st
     told = "; ".join(those) or why
     if verdict == "not-reproduced":
         return f"not reproduced: {told}"
-    return f"cannot tell: {told}; more runs would: --runs 3"
+    return f"cannot tell: {told}{_would_tell(figures, margin)}"
+
+
+def _would_tell(figures: Sequence[Again], margin: float) -> str:
+    """Say what to do about it: more runs tell more, the same questions asked again do not."""
+    if not figures:
+        return ""
+    if figures[0].basis == "answers":
+        return f"; the questions are too few for ±{margin * 100:g} %: --margin sets another"
+    return "; more runs would: --runs 3"

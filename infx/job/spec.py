@@ -51,7 +51,8 @@ class JobSpec:
 
     The attempt's folder is the one that holds job.json; paths in the records are relative to
     ``run_dir``. ``port`` 0 takes one that ``unique_name`` determines. The job as a whole may take
-    ``job.time_limit_s``.
+    ``job.time_limit_s``. ``batch`` and ``task`` are as in `Attempt`: who lost the store finds the
+    attempt at its scheduler by them.
     """
 
     run_id: str
@@ -60,6 +61,8 @@ class JobSpec:
     attempt: int
     unique_name: str
     scheduler_id: str = ""
+    batch: str = ""
+    task: int | None = None
     host: str = "127.0.0.1"
     port: int = 0
     site: Site = Site()

@@ -12,8 +12,8 @@ from infx.config.suggestions import did_you_mean
 from infx.domain.errors import UsageError
 from infx.domain.plan import Candidate, Plan
 from infx.domain.vocabulary import TASKS
-from infx.plan import make_plan
 from infx.plan.jobs import estimate_cost, make_jobs
+from infx.plan.make import make_plan
 
 __all__ = ["evaluation_plan", "with_evaluations"]
 

@@ -15,7 +15,7 @@ from infx.domain.plan import Job, Plan
 from infx.domain.point import Point
 from infx.domain.serial import encode_pretty
 from infx.domain.status import Status
-from infx.plan import write_plan
+from infx.plan.saved import write_plan
 from infx.store import FILE, PointKey, RunRow, Store, kept, run_dir, writing
 from infx.store.layout import PLAN, RUN
 

@@ -22,6 +22,7 @@ from infx.launch.runs import check_space, to_measure
 from infx.launch.stop import Stop
 from infx.launch.waiting import Waiting
 from infx.store import Judge, RunRow, Store, attempt_dir, kept, writing
+from infx.store.layout import SPEC
 
 __all__ = ["Asked", "Observer", "Sweep"]
 
@@ -172,8 +173,10 @@ class Sweep:
             job=order.job,
             attempt=order.attempt.number,
             unique_name=order.name,
+            batch=order.attempt.batch,
+            task=order.attempt.task,
         )
-        (order.folder / "job.json").write_bytes(encode(self._executor.placed(spec)))
+        (order.folder / SPEC).write_bytes(encode(self._executor.placed(spec)))
 
     def _launched(self, orders: Sequence[Order], ids: Mapping[str, str]) -> None:
         now_s = time.time()
@@ -252,7 +255,7 @@ class Sweep:
         job_id = order.attempt.job_id
         for sentence in self._board.ended(job_id, records):
             self._tell(sentence)
-        job, why = (None, "") if given_up else self._waiting.again(job_id, ending)
+        job, why = (None, "") if given_up else self._waiting.again(order, records, ending)
         self._tell(why)
         if job:
             self._board.wanted(job_id, job.points)

@@ -10,10 +10,10 @@ from infx.domain.plan import Job, Plan
 from infx.domain.point import Point
 from infx.domain.record import Attempt, PointRecord
 from infx.domain.status import Status
+from infx.launch.executor import Order
 from infx.launch.fanout import Fanout, entry_of
 from infx.launch.policy import RETRIED, Policy, bad_nodes, decide
-from infx.launch.runs import to_measure
-from infx.store import PointKey, Store
+from infx.store import PointKey, Store, kept
 
 __all__ = ["Waiting"]
 
@@ -28,7 +28,6 @@ class Waiting:
         self, store: Store, run_id: str, plan: Plan, policy: Policy, fanout: Fanout
     ) -> None:
         self._store, self._run_id, self._policy, self._fanout = store, run_id, policy, fanout
-        self._plan = plan
         self._known = {job.job_id: job for job in plan.jobs}
         self._places = {job_id: place for place, job_id in enumerate(self._known)}
         self._begun: set[str] = set()
@@ -45,7 +44,7 @@ class Waiting:
 
     def launched(self, job_id: str) -> None:
         """Take a job off the list: an executor has it."""
-        self._begun.add(self._known[job_id].group)
+        self._begun |= {self._known[job_id].group} - {""}
         self.jobs.pop(job_id, None)
 
     def excluded(self, jobs: Iterable[Job]) -> list[tuple[str, ...]]:
@@ -62,25 +61,37 @@ class Waiting:
         left = [job for job in self.jobs.values() if self.stopped(job)]
         return [(job.job_id, self._skip(job)) for job in left]
 
-    def again(self, job_id: str, ending: Ending) -> tuple[Job | None, str]:
-        """Take a job back after an attempt, when the policy says so; return it and why (not)."""
-        if ending.outcome not in RETRIED:
+    def again(
+        self, order: Order, records: Collection[PointRecord], ending: Ending
+    ) -> tuple[Job | None, str]:
+        """Take a job back after an attempt that left ``records``, when the policy says so; return
+        it, with what the attempt was to measure and did not, and why (not)."""
+        left = self._left(order, records)
+        if ending.outcome not in RETRIED or not left.points:
             return None, ""
-        job = self._known[job_id]
         endings, failures = self._endings()
-        decision = decide(endings[job_id], failures, self._policy)
-        left = to_measure(replace(self._plan, jobs=(job,)), self.statuses()).get(job_id)
-        if not left:
-            return None, ""
+        decision = decide(endings[left.job_id], failures, self._policy)
         if not decision.again:
-            return None, f"{job.name}: not tried again: {decision.why}"
-        self.jobs[job_id] = left
+            return None, f"{left.name}: not tried again: {decision.why}"
+        self.jobs[left.job_id] = left
         others = f", not on {' '.join(decision.exclude)}" if decision.exclude else ""
-        return left, f"{job.name}: tried again{others}: {decision.why}"
+        return left, f"{left.name}: tried again{others}: {decision.why}"
 
     def over(self, job_id: str, statuses: Collection[Status]) -> None:
         """Take how a job ended for good; it may stop its entry."""
         self._fanout.ended(self._known[job_id], statuses)
+
+    def _left(self, order: Order, records: Collection[PointRecord]) -> Job:
+        """Return the order's job with its points that have no result of it. What an adopted one
+        was asked is not known: what stands is not measured again."""
+        done = {record.point.point_id for record in records if kept(record.status)}
+        if order.adopted:
+            known = self.statuses().items()
+            done |= {
+                point for (job, point), status in known if job == order.job.job_id and kept(status)
+            }
+        points = tuple(point for point in order.job.points if point.point_id not in done)
+        return replace(order.job, points=points)
 
     def _turn(self, job: Job) -> tuple[bool, int]:
         return job.group not in self._begun, self._places[job.job_id]

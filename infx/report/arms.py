@@ -8,7 +8,7 @@ from infx.analysis.configuration import differences
 from infx.domain.axes import AXES, is_load, kebab, snake
 from infx.domain.point import short
 from infx.domain.record import PointRecord
-from infx.report.figures import blank, command, plain
+from infx.report.figures import blank, plain
 from infx.report.model import ArmDetails, AxisRow
 
 __all__ = ["arm_details", "environment"]

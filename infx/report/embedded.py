@@ -114,7 +114,7 @@ def _members(chart: Chart, numbers: Mapping[str, int]) -> dict[int, list[int]]:
 
 
 def _band(chart: Chart, number: int, axes: Axes) -> dict[str, dict[str, list[int]]]:
-    around = band_outline(chart, chart.bands[number])
+    around = band_outline(chart.bands[number])
     x = next(axis for axis in axes[0] if axis.metric.key == chart.x.key)
     y = next(axis for axis in axes[1] if axis.metric.key == chart.y.key)
     return {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
 
@@ -13,7 +12,6 @@ from infx.domain.point import Arm
 __all__ = [
     "blank",
     "clock",
-    "command",
     "count",
     "duration",
     "figure",
@@ -71,12 +69,6 @@ def clock(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def command(argv: Iterable[str]) -> str:
-    """Return a command line that a shell takes, one option a line."""
-    words = [shlex.quote(word) for word in argv]
-    return "".join(f"{_gap(word)}{word}" for word in words).lstrip()
-
-
 def image(arm: Arm) -> str:
     """Return the image's name, with eight digits of its digest where it has one."""
     digest = arm.image_digest.removeprefix("sha256:")[:8]
@@ -97,10 +89,6 @@ def plain(value: object) -> str:
 def values(axes: Mapping[str, object]) -> str:
     """Return ``conc=4 max-num-seqs=8``."""
     return " ".join(f"{name}={plain(value)}" for name, value in axes.items())
-
-
-def _gap(word: str) -> str:
-    return " \\\n  " if word.startswith("--") else " "
 
 
 def _runs(items: list[object]) -> str:

@@ -289,12 +289,15 @@ class AxisRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmDetails:
-    """One server configuration and what was measured on it; what its points share stands once."""
+    """One server configuration and what was measured on it; what its points share stands once.
+
+    The command and what the server says are those of its first record that tells them.
+    """
 
     anchor: str
     title: str
     arm: Arm
-    server_argv: str
+    server_argv: tuple[str, ...]
     env: Mapping[str, str]
     axes: tuple[AxisRow, ...]
     server: Mapping[str, object]

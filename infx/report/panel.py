@@ -8,7 +8,7 @@ from typing import Any
 from infx.report.labels import labels_of
 from infx.report.model import Baseline, Chart, Mark, PointRow, ReportModel
 from infx.report.palette import DASHES, LIGHT, SERIES, shape_of
-from infx.report.placing import SPAN, Axis, Place, Placed, step_corners
+from infx.report.placing import SPAN, Axis, Place, Placed, band_outline, step_corners
 from infx.report.svg import CONC_SHOWN
 
 __all__ = ["draw", "legend_of"]
@@ -69,13 +69,7 @@ def _before(panel: Any, baseline: Baseline, chart: Chart, x: Placed, y: Placed) 
 
 def _bands(panel: Any, chart: Chart, x: Placed, y: Placed) -> None:
     for number, band in chart.bands.items():
-        sides = [
-            step_corners(
-                [(x.place(a), y.place(b)) for a, b in line], across_first=chart.x.better == "less"
-            )
-            for line in (band.low, band.high)
-        ]
-        around = [*sides[0], *reversed(sides[1])]
+        around = [(x.place(a), y.place(b)) for a, b in band_outline(band)]
         panel.fill(*_columns(around), color=_colour(number), alpha=0.13, linewidth=0, zorder=0)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from infx.analysis.metrics import Metric
-from infx.report.model import Band, Chart, PointRow
+from infx.report.model import Band, PointRow
 from infx.report.scales import Scale, linear_scale, log_scale, scale_for, tick_text
 
 __all__ = ["SPAN", "Axis", "Place", "Placed", "axis_of", "band_outline", "step_corners"]
@@ -76,11 +76,21 @@ def step_corners(places: Sequence[Place], *, across_first: bool) -> list[Place]:
     return corners
 
 
-def band_outline(chart: Chart, band: Band) -> list[Place]:
-    """Return the corners around a band, in the units of the chart's axes."""
-    across_first = chart.x.better == "less"
-    low, high = (step_corners(c, across_first=across_first) for c in (band.low, band.high))
+def band_outline(band: Band) -> list[Place]:
+    """Return the corners around a band of the deciding chart, whose metrics are both better when
+    more: every edge runs along an axis, also where one of its lines reaches further than the other.
+    """
+    start = min(band.low[0][0], band.high[0][0])
+    floor = min(band.low[-1][1], band.high[-1][1])
+    low, high = (_shadow(corners, start, floor) for corners in (band.low, band.high))
     return [*low, *reversed(high)]
+
+
+def _shadow(corners: Sequence[Place], start: float, floor: float) -> list[Place]:
+    """Return the steps through ``corners``, level from ``start`` on and down to ``floor``: what
+    they dominate goes so far at least."""
+    first, last = (start, corners[0][1]), (corners[-1][0], floor)
+    return [first, *step_corners(corners, across_first=False), last]
 
 
 def _positive(values: Sequence[float]) -> bool:

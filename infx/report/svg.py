@@ -171,7 +171,7 @@ def _frontier(
 
 
 def _band(number: int, chart: Chart, x: Placed, y: Placed) -> str:
-    outline = band_outline(chart, chart.bands[number])
+    outline = band_outline(chart.bands[number])
     path = line_path([(x.place(a), y.place(b)) for a, b in outline])
     return f'<path class="band s{number % SERIES}" data-line="{number}" d="{path}z"/>'
 

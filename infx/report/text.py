@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -12,9 +13,12 @@ Item = TypeVar("Item")
 _NEUTRAL = str.maketrans(
     {character: f"\\{character}" for character in "\\[]!*_`~"}
     # Entities where a backslash is not enough: tables split at any bar, and a name after @ is
-    # notified even when it is escaped, unless something stands between.
+    # notified, a number after # linked even when it is escaped, unless something stands between.
     | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;&#8203;"}
+    | {"#": "&#35;&#8203;"}
 )
+_ADDRESS = re.compile(r"://|www(?=\.)", re.IGNORECASE)
+"""What GitHub makes a link of without being asked."""
 
 
 class Cut:
@@ -38,7 +42,11 @@ class Cut:
 
 def safe(text: str) -> str:
     """Return ``text`` on one line, with every character that Markdown would read made plain."""
-    return " ".join(text.translate(_NEUTRAL).split())
+    return _ADDRESS.sub(_parted, " ".join(text.translate(_NEUTRAL).split()))
+
+
+def _parted(found: re.Match[str]) -> str:
+    return f"{found[0][0]}&#8203;{found[0][1:]}"
 
 
 def bold(text: str) -> str:

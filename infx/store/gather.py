@@ -13,9 +13,9 @@ from infx.domain.plan import Job, Plan
 from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import decode
 from infx.domain.status import PENDING, Status
-from infx.plan import read_plan
+from infx.plan.saved import read_plan
 from infx.store.kept import best
-from infx.store.layout import PLAN, RUN, job_dir, point_files, unique_name
+from infx.store.layout import PLAN, RESULT, RUN, SPEC, job_dir, point_files, unique_name
 from infx.store.rows import PointKey, PointRow, RunRow
 from infx.store.store import Store
 
@@ -47,7 +47,9 @@ def gather(store: Store, folder: Path, judge: Judge) -> Gathered:
     """Read every point.json under a run's folder into ``store``, judged anew, and return the run.
 
     Of a point's attempts ok stands before failed, then the newest; a record that only the store
-    has (a lost job left no file) competes with them. Nothing in the folder is changed.
+    has (a lost job left no file) competes with them. An attempt that only the folder has has ended,
+    but for a job's newest that a scheduler was given and that left no result: it may go on.
+    Nothing in the folder is changed.
     """
     run, plan = read_run(folder)
     store.create_run(run, plan)
@@ -55,8 +57,9 @@ def gather(store: Store, folder: Path, judge: Judge) -> Gathered:
     findings: list[Finding] = []
     attempts: list[Attempt] = []
     for job in plan.jobs:
-        for number, attempt in _attempt_dirs(folder, job):
-            attempts.append(_attempt(run.run_id, job, number, attempt))
+        found = sorted(_attempt_dirs(folder, job))
+        attempts += _attempts(run.run_id, job, found)
+        for _, attempt in found:
             records, faults = read_attempt(attempt, folder, judge)
             findings += faults
             for record in records:
@@ -121,6 +124,13 @@ def _attempt_dirs(folder: Path, job: Job) -> Iterator[tuple[int, Path]]:
             yield int(path.name[1:]), path
 
 
+def _attempts(run_id: str, job: Job, found: Sequence[tuple[int, Path]]) -> list[Attempt]:
+    attempts = [_attempt(run_id, job, number, path) for number, path in found]
+    if found and not (found[-1][1] / RESULT).exists():
+        attempts[-1] = _perhaps_open(attempts[-1], found[-1][1])
+    return attempts
+
+
 def _attempt(run_id: str, job: Job, number: int, path: Path) -> Attempt:
     changed_s = path.stat().st_mtime
     return Attempt(
@@ -131,4 +141,22 @@ def _attempt(run_id: str, job: Job, number: int, path: Path) -> Attempt:
         repeat=job.repeat,
         started_s=changed_s,
         ended_s=changed_s,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Submitted:
+    """What an attempt's job.json tells a scheduler's driver; see `Attempt`."""
+
+    batch: str = ""
+    task: int | None = None
+
+
+def _perhaps_open(attempt: Attempt, path: Path) -> Attempt:
+    try:
+        told = decode((path / SPEC).read_bytes(), _Submitted)
+    except (OSError, ConfigError):  # it was never whole: nothing was submitted
+        return attempt
+    return (
+        replace(attempt, batch=told.batch, task=told.task, ended_s=0.0) if told.batch else attempt
     )

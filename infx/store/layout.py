@@ -7,10 +7,22 @@ from pathlib import Path
 from infx.domain.plan import Job
 from infx.domain.point import short
 
-__all__ = ["PLAN", "RUN", "attempt_dir", "job_dir", "point_files", "run_dir", "unique_name"]
+__all__ = [
+    "PLAN",
+    "RESULT",
+    "RUN",
+    "SPEC",
+    "attempt_dir",
+    "job_dir",
+    "point_files",
+    "run_dir",
+    "unique_name",
+]
 
 PLAN = "plan.json"
 RUN = "run.json"
+SPEC, RESULT = "job.json", "result.json"
+"""Of an attempt: what it is told, and the record that ends it."""
 
 
 def run_dir(results: Path, run_id: str) -> Path:

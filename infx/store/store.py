@@ -191,13 +191,14 @@ class Store:
         return [_launched_attempt(**row) for row in rows]
 
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
-        """Write attempts that a folder tells of and the store does not (they have ended)."""
+        """Write attempts that a folder tells of and the store does not."""
         rows = [asdict(attempt) for attempt in attempts]
         with translated(self.path), transaction(self._db):
             self._db.executemany(
                 "INSERT OR IGNORE INTO attempts (unique_name, run_id, job_id, number, scheduler_id,"
-                " intended_s, started_s, ended_s) VALUES (:unique_name, :run_id, :job_id, :number,"
-                " :scheduler_id, :started_s, :started_s, :ended_s)",
+                " batch, task, intended_s, started_s, ended_s) VALUES (:unique_name, :run_id,"
+                " :job_id, :number, :scheduler_id, :batch, :task, :started_s, :started_s,"
+                " :ended_s)",
                 rows,
             )
 

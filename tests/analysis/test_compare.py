@@ -99,6 +99,20 @@ def test_every_interval_holds_its_ratio_when_prompts_differ() -> None:
     assert told["ttft_p50"].verdict == "no-difference-seen"
 
 
+@few
+@given(factor=st.floats(0.5, 2), seed=st.integers(0, 50))
+def test_a_verdict_is_never_denied_by_the_figures_beside_it(factor: float, seed: int) -> None:
+    """A drain halves the throughput of B, whose requests themselves took the same time."""
+    a, b = (observed(rows_of(noisy(40, n))) for n in (seed, seed))
+    made = replace(b.measurement, tput_tok_s_gpu=b.measurement.tput_tok_s_gpu * factor)
+    change = changes(one_run(a, replace(b, measurement=made)))["tput_tok_s_gpu"]
+    assert change.ratio == pytest.approx(factor)
+    assert change.low is not None
+    assert change.high is not None
+    assert change.low <= change.ratio <= change.high
+    assert change.verdict == "no-difference-seen"
+
+
 def test_the_figures_are_those_of_the_measurement() -> None:
     side = observed(rows_of(noisy(30, 3)))
     told = changes(one_run(side, side))

@@ -155,6 +155,16 @@ def test_evaluations_that_were_repeated_are_compared_one_by_one(tmp_path: Path) 
     assert [one.a.endswith("-r2") for one in told] == [False, True]
 
 
+def test_an_evaluation_that_was_repeated_on_one_side_alone_is_named(tmp_path: Path) -> None:
+    off, on = (scored(tmp_path, value, [True] * 20) for value in ("off", "on"))
+    for arms in ([off, on, replace(on, repeat=2)], [off, replace(off, repeat=2), on]):
+        found = compare_axis(arms, "mono")
+        assert len(found.scores) == 1
+        assert [(one.label[-3:], one.why) for one in found.left_out] == [
+            ("-r2", "its partner was evaluated fewer times")
+        ]
+
+
 # Frontiers
 
 

@@ -183,6 +183,12 @@ def test_local_times_without_an_offset_mean_nothing() -> None:
     assert reasons(nvidia(steady(12), None)) == ("power-local-time",)
 
 
+@pytest.mark.parametrize("offset_s", ["86400", "-999999", "9" * 30])
+def test_an_offset_that_can_be_none_is_none(offset_s: str) -> None:
+    log = nvidia(steady(12), 0).replace("utc-offset-s=0", f"utc-offset-s={offset_s}")
+    assert reasons(log) == ("power-local-time",)
+
+
 def test_a_wrong_offset_is_a_window_that_is_not_enclosed() -> None:
     local = nvidia(steady(12), 3600).replace("utc-offset-s=3600", "utc-offset-s=0")
     assert reasons(local) == ("power-not-bracketed",)

@@ -153,6 +153,8 @@ def test_a_json_value_that_is_no_number_is_refused_with_its_row(cell: str) -> No
         ('[{"x": 1}, 3]', "row 2 is 3, expected an object"),
         ('{"x": [1, 2], "y": [3]}', "equally long"),
         ('{"x": 3}', "expected a list of objects"),
+        ('[{"x": 1, "y": 2, "x": 9}]', "an object names 'x' twice"),
+        ("[{}, {}]", "its rows hold no cells"),
         ('{"schema": "s", "data": {"a": [], "b": []}}', "expected a list of objects"),
     ],
 )

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infx.analysis.noise import (
-    band,
-    coverage,
-    frontier_chances,
-)
+from infx.analysis import noise
+from infx.analysis.noise import band, coverage, frontier_chances
 from infx.analysis.pareto import Direction, Place, frontier
 from infx.analysis.repeats import mean_of
 
@@ -53,8 +51,10 @@ def test_with_one_run_of_each_point_nothing_can_be_told() -> None:
     assert frontier_chances([], UP) == []
 
 
-def test_a_figure_of_zero_tells_no_noise() -> None:
-    assert frontier_chances([[(1.0, 0.0), (1.0, 2.0)]], UP) == [None]
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
+def test_a_figure_without_a_logarithm_tells_no_noise(bad: float) -> None:
+    assert frontier_chances([[(1.0, bad), (1.0, 2.0)]], UP) == [None]
+    assert band([[(1.0, bad), (1.0, 2.0)]], UP) is None
 
 
 def test_repeats_without_noise_are_sure() -> None:
@@ -87,6 +87,30 @@ def test_directions_and_units_do_not_matter(points: list[list[Place]]) -> None:
     assert [told is None for told in here] == [told is None for told in there]
     for one, other in zip(here, there, strict=True):
         assert one is None or one == pytest.approx(other, abs=0.05)  # near-ties round either way
+
+
+@pytest.mark.parametrize("together", [-0.95, 0.0, 0.95])
+@pytest.mark.parametrize("ways", list(product(("max", "min"), repeat=2)))
+def test_points_that_are_not_drawn_would_be_on_no_frontier(
+    ways: tuple[Direction, Direction], together: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 20 degrees of freedom on most points need not be drawn: drawing them changes nothing."""
+    rng = random.Random(2)
+    truth = roofline(rng, 30)
+    turned = [
+        (x if ways[0] == "max" else 1 / x, y if ways[1] == "max" else 1 / y) for x, y in truth
+    ]
+    points = measured(rng, turned, 0.005, 2, together)
+    spread = noise._spread_of(points)
+    assert spread
+    near = set(noise._near(points, ways, spread))
+    assert len(near) < 25
+    some = frontier_chances(points, ways, resamples=1000)
+    monkeypatch.setattr(noise, "_FAR_DF", 1000)
+    every = frontier_chances(points, ways, resamples=1000)
+    assert {every[n] for n in range(30) if n not in near} == {0.0}
+    for one, other in zip(some, every, strict=True):
+        assert one == pytest.approx(other, abs=0.08)
 
 
 def test_a_point_measured_once_is_judged_by_the_noise_of_its_line() -> None:

@@ -89,6 +89,8 @@ def test_areas_of_staircases() -> None:
     assert hypervolume([(2, 3), (2, 3), (1, 1)], UP, (0, 0)) == 6
     assert hypervolume([(2, 3), (9, -1)], UP, (1, 1)) == 2
     assert hypervolume([], UP, (0, 0)) == 0
+    with pytest.raises(ValueError, match="NaN"):
+        hypervolume([(1, 3)], UP, (0, math.nan))
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
@@ -104,3 +106,25 @@ def test_an_area_is_the_cells_that_some_point_reaches(points: list[tuple[int, in
 def test_what_beats_a_point_is_on_the_frontier() -> None:
     assert dominators([(1, 5), (2, 5), (2, 4), (3, 1)], UP) == [1, None, 1, None]
     assert dominators([(1, 1), (2, 2), (3, 3)], ("min", "min")) == [None, 0, 0]
+    assert dominators([(1, 1), (4, 1), (2, 3), (1, 3), (2, 3)], UP) == [2, None, None, 2, None]
+
+
+@given(st.data(), directions)
+def test_what_beats_a_point_does_so_by_the_definition(
+    data: st.DataObject, ways: list[Direction]
+) -> None:
+    points = data.draw(st.lists(st.tuples(*[small for _ in ways]), max_size=25))
+    kept = brute(points, ways)
+    for point, by in zip(points, dominators(points, ways), strict=True):
+        if by is not None:
+            assert by in kept
+            assert brute([point, points[by]], ways) == [1]
+    assert [n for n, by in enumerate(dominators(points, ways)) if by is None] == kept
+
+
+def test_what_beats_a_point_is_found_in_a_long_table() -> None:
+    n = 20_000
+    points = [(float(i), float(n - i)) for i in range(n)] + [(n - 1.5, 0.5)] * n
+    begin = time.perf_counter()
+    assert set(dominators(points, UP)) == {None, n - 1}
+    assert time.perf_counter() - begin < 5  # n² would take minutes

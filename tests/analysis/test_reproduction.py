@@ -208,6 +208,8 @@ def test_a_score_is_judged_question_by_question(lost: int, won: int, verdict: st
 def test_a_score_of_nothing_has_no_ratio() -> None:
     [found] = scores_again([score_change([False] * 9, [True] * 9)])
     assert (found.verdict, found.why) == ("cannot-tell", "a score of 0 has no ratio")
+    [found] = scores_again([score_change([False] * 9, [False] * 9)])
+    assert (found.verdict, found.why, found.ratio) == ("reproduced", "", 1.0)
 
 
 # How it was made

@@ -46,6 +46,9 @@ BROKEN: list[tuple[str, Callable[[Rows], str], int, str]] = [
     ("list", lambda rows: "\n\n[1]\n", 3, "expected an object"),
     ("other", lambda rows: '{"question": "q"}\n', 1, "`doc_id` is missing"),
     ("metric", lambda rows: json.dumps(rows[0] | {"metrics": ["acc"]}), 1, "`acc` is missing"),
+    ("text", lambda rows: json.dumps(rows[0] | {"metrics": "exact_match"}), 1, "named metrics"),
+    ("none", lambda rows: json.dumps(rows[0] | {"metrics": None}), 1, "named metrics"),
+    ("filters", lambda rows: json.dumps(rows[0] | {"filter": ["none"]}), 1, "expected a filter"),
     ("twice", lambda rows: 2 * (json.dumps(rows[0]) + "\n"), 2, "on line 1 already"),
 ]
 

@@ -215,6 +215,24 @@ def test_times_that_cannot_be(tmp_path: Path) -> None:
     assert "clock-skew" in codes(judge_folder(write_run(tmp_path, rows)))
 
 
+@pytest.mark.parametrize(
+    ("start_ns", "e2el_ms", "expected"),
+    [
+        (-1, 100.0, ["clock-skew"]),  # would make the window 57 years long
+        (BASE_NS, 5000.0, ["clock-skew"]),
+        (BASE_NS, 1e21, ["clock-skew"]),
+        (BASE_NS, 1900.0, []),
+    ],
+)
+def test_an_e2el_that_is_not_the_time_of_its_request(
+    tmp_path: Path, start_ns: int, e2el_ms: float, expected: list[str]
+) -> None:
+    rows = closed_loop(2, 10)
+    rows[0]["metadata"]["request_start_ns"] = start_ns
+    rows[0]["metrics"]["request_latency"]["value"] = e2el_ms
+    assert codes(judge_folder(write_run(tmp_path, rows))) == expected
+
+
 def credited(order: list[int], step_ms: float) -> list[Any]:
     """A loop of one lane whose requests, numbered in this ``order``, became due every 100 ms; the
     clock was set by ``step_ms`` before the fifth."""

@@ -128,6 +128,7 @@ def test_further_runs_are_repeats(results: Path) -> None:
     told = here("compare", FIRST, SECOND, "--axis", "mono", "--results", results).stdout
     assert "2 repeats in pairs, 48 and 48 requests in all" in told
     assert "Student's t" in told
+    assert "One interval of twenty misses by chance" in told
 
 
 def test_repeats_that_were_measured_in_turn_are_pairs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infx.launch.runs import create_run, open_store
-from infx.plan import write_plan
+from infx.plan.saved import write_plan
 from tests.cli.commands import ROOT, as_json, here
 from tests.launch.srt import bench, stub_srtctl
 from tests.store import tiny_plans

@@ -196,6 +196,40 @@ def test_a_score_is_compared_question_by_question(tmp_path: Path, capsys) -> Non
     old = found(tmp_path, sides[OLD].point.label, OLD)
     assert tell(old, *again, 0.10, False) == 0
     assert "Score, strict-match" in capsys.readouterr().out
+    assert tell(old, *again, 0.01, False) == 1
+    told = capsys.readouterr().out
+    assert "more runs" not in told
+    assert told.endswith("the questions are too few for ±1 %: --margin sets another\n")
+
+
+def test_every_run_of_an_evaluation_is_judged(tmp_path: Path, capsys) -> None:
+    """The first one answers as the record did; the second one answers nothing rightly."""
+    folders = {name: run_dir(tmp_path, name) for name in (OLD, NEW)}
+    right = [True] * 30 + [False] * 10
+    sides = {}
+    for name, answers in ((OLD, [right]), (NEW, [right, [False] * 40])):
+        folders[name].mkdir(parents=True)
+        sides[name] = [
+            scored(folders[name] / str(n), "off", each) for n, each in enumerate(answers)
+        ]
+        sides[name] = [
+            replace(side, run_id=name, repeat=n, record=located(side.record, str(n - 1)))
+            for n, side in enumerate(sides[name], 1)
+        ]
+        keep(tmp_path, name, sides[name])
+    with Store(tmp_path / FILE) as store:
+        again = find_run(store, NEW), store.records(NEW)
+    assert len(again[1]) == 2
+    old = found(tmp_path, sides[OLD][0].point.label, OLD)
+    assert tell(old, *again, 0.10, False) == 1
+    assert "not reproduced: Score, strict-match -100.0 %" in capsys.readouterr().out
+
+
+def located(record: PointRecord | None, folder: str) -> PointRecord:
+    """The record with its artifacts in a folder of its run."""
+    assert record
+    paths = {name: f"{folder}/{path}" for name, path in record.artifacts.items()}
+    return replace(record, artifacts=paths)
 
 
 # The whole of it

@@ -11,7 +11,7 @@ from infx.config.schema import recipe_schema
 from infx.domain.findings import Where
 from infx.domain.point import SERVER_AXES
 from infx.job.golden_arms import entry_of
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from tests.config.sample_project import FILES, MATRIX, Edit, faults, load, write_project
 
 RECIPE = "recipes/mini.yaml"

@@ -11,7 +11,7 @@ from pathlib import Path
 from infx.launch.local import LocalExecutor
 from infx.launch.runs import create_run, open_store
 from infx.launch.sweep import Asked, Sweep
-from infx.plan import read_plan
+from infx.plan.saved import read_plan
 from infx.store import RunLock, gather
 from tests.store.tiny_plans import judge
 

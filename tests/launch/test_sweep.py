@@ -20,7 +20,7 @@ from infx.domain.plan import Job
 from infx.domain.status import OK, PENDING, Status
 from infx.launch.runs import check_space, create_run, open_store, to_measure
 from infx.launch.stop import CANCEL_FILE
-from infx.plan import write_plan
+from infx.plan.saved import write_plan
 from infx.store import FILE, Store
 from tests.launch.drive import drive
 from tests.store.tiny_plans import job, plan, stands

@@ -21,8 +21,8 @@ from infx.launch.policy import Policy
 from infx.launch.runs import create_run, open_store
 from infx.launch.sweep import Asked, Sweep
 from infx.launch.waiting import Waiting
-from infx.plan import write_plan
 from infx.plan.repeats import interleaved, repeated
+from infx.plan.saved import write_plan
 from infx.store import FILE, RunLock, Store
 from tests.launch.drive import PROGRAM, Quiet, drive
 from tests.store.tiny_plans import job, judge, plan, run_row

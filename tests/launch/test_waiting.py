@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from infx.domain.outcome import Ending
 from infx.domain.plan import Job
+from infx.domain.record import PointRecord
 from infx.domain.status import OK, Status
+from infx.launch.executor import Order
 from infx.launch.fanout import Fanout
 from infx.launch.policy import Policy
 from infx.launch.waiting import Waiting
@@ -19,22 +22,31 @@ from tests.store.tiny_plans import job, plan, record, run_row
 JOBS = [job(0, points=2), job(1, points=1), job(2, points=1)]
 DIED = Status("failed", "server-died")
 
+Ended = tuple[Order, tuple[PointRecord, ...], Ending]
+"""An attempt that ended: what `Waiting.again` asks for."""
+
 
 class Run:
     """A run in a store, and what waits of it."""
 
     def __init__(self, store: Store, results: Path) -> None:
         self.store, self.row = store, run_row(results)
-        whole = plan(*JOBS)
-        store.create_run(self.row, whole)
-        fanout = Fanout(fail_fast=True)
-        self.waiting = Waiting(store, self.row.run_id, whole, Policy(), fanout)
+        store.create_run(self.row, plan(*JOBS))
+        self.waiting = self.waits_for(*JOBS)
 
-    def ends(self, of: Job, ending: Ending) -> Ending:
+    def waits_for(self, *jobs: Job) -> Waiting:
+        fanout = Fanout(fail_fast=True)
+        return Waiting(self.store, self.row.run_id, plan(*jobs), Policy(), fanout)
+
+    def ends(self, of: Job, ending: Ending, *records: PointRecord, adopted: bool = False) -> Ended:
         [attempt] = self.store.next_attempts(self.row.run_id, [of.job_id])
         self.store.intend([attempt])
-        self.store.end_attempt(attempt.unique_name, [], ending)
-        return ending
+        self.store.end_attempt(attempt.unique_name, records, ending)
+        order = Order(attempt=attempt, job=of, folder=Path("a1"), adopted=adopted)
+        return order, records, ending
+
+    def has(self, of: Job, number: int, status: Status) -> PointRecord:
+        return record(of.points[number], self.row.run_id, of.job_id, status=status)
 
 
 @pytest.fixture
@@ -55,9 +67,8 @@ def test_a_node_that_failed_two_jobs_gets_no_third_one(run: Run) -> None:
 
 
 def test_what_comes_back_is_what_is_left(run: Run) -> None:
-    run.store.save(record(JOBS[0].points[0], run.row.run_id, JOBS[0].job_id, status=OK))
-    ending = run.ends(JOBS[0], infra("node1", "a"))
-    back, why = run.waiting.again(JOBS[0].job_id, ending)
+    ended = run.ends(JOBS[0], infra("node1", "a"), run.has(JOBS[0], 0, OK))
+    back, why = run.waiting.again(*ended)
     assert back
     assert back.points == JOBS[0].points[1:]
     assert run.waiting.ready([]) == [back]
@@ -66,17 +77,45 @@ def test_what_comes_back_is_what_is_left(run: Run) -> None:
 
 def test_what_has_its_limit_stays_away_and_says_so(run: Run) -> None:
     run.ends(JOBS[1], infra("node1", "a"))
-    back, why = run.waiting.again(JOBS[1].job_id, run.ends(JOBS[1], infra("node2", "a")))
+    back, why = run.waiting.again(*run.ends(JOBS[1], infra("node2", "a")))
     assert back is None
     assert why == f"{JOBS[1].name}: not tried again: it failed twice in the same way"
 
 
 def test_a_job_with_nothing_left_and_a_job_that_failed_itself_stay_away(run: Run) -> None:
     crash = Ending(outcome="engine", code="server-died")
-    assert run.waiting.again(JOBS[1].job_id, run.ends(JOBS[1], crash)) == (None, "")
-    run.store.save(record(JOBS[2].points[0], run.row.run_id, JOBS[2].job_id, status=OK))
-    ending = run.ends(JOBS[2], infra("node1", "a"))
-    assert run.waiting.again(JOBS[2].job_id, ending) == (None, "")
+    assert run.waiting.again(*run.ends(JOBS[1], crash)) == (None, "")
+    ended = run.ends(JOBS[2], infra("node1", "a"), run.has(JOBS[2], 0, OK))
+    assert run.waiting.again(*ended) == (None, "")
+
+
+def test_what_was_asked_again_comes_back_though_it_has_failed_before(run: Run) -> None:
+    """``--retry-failed`` and ``--time-limit``: the old failure stands in the store meanwhile."""
+    run.store.save(run.has(JOBS[1], 0, DIED))
+    longer = replace(JOBS[1], time_limit_s=JOBS[1].time_limit_s + 1)
+    lost = run.has(JOBS[1], 0, Status("failed", "job-lost"))
+    assert run.waiting.again(*run.ends(longer, infra("node1", "a"), lost))[0] == longer
+    never_begun = Ending(outcome="void", sentence="before its turn")
+    assert run.waiting.again(*run.ends(longer, never_begun))[0] == longer
+
+
+def test_an_adopted_attempt_takes_nothing_back_that_stands(run: Run) -> None:
+    run.store.save(run.has(JOBS[0], 0, DIED))
+    ended = run.ends(JOBS[0], Ending(outcome="void"), adopted=True)
+    back, _ = run.waiting.again(*ended)
+    assert back
+    assert back.points == JOBS[0].points[1:]
+
+
+def test_the_rest_of_a_begun_group_goes_before_all_others(run: Run) -> None:
+    first, second, alone = replace(JOBS[1], group="g"), replace(JOBS[2], group="g"), JOBS[0]
+    waiting = run.waits_for(first, alone, second)
+    waiting.jobs = {one.job_id: one for one in (first, alone, second)}
+    waiting.launched(alone.job_id)  # a job of its own begins nothing
+    waiting.jobs[alone.job_id] = alone
+    assert waiting.ready([]) == [first, alone, second]
+    waiting.launched(first.job_id)
+    assert waiting.ready([]) == [second, alone]
 
 
 def test_the_rest_of_a_stopped_entry_is_skipped_and_recorded(run: Run) -> None:

@@ -10,7 +10,7 @@ from infx.config.load import load_matrix
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Level, Where
 from infx.domain.plan import Plan
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from tests.config.sample_project import Edit, write_project
 
 MATRIX, RECIPE = "configs/demo.yaml", "recipes/mini.yaml"

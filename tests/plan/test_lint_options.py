@@ -11,8 +11,8 @@ import pytest
 from infx import frameworks
 from infx.config.matrix import Matrix
 from infx.domain.errors import ConfigError
-from infx.plan import make_plan
 from infx.plan.lint_options import lint_options
+from infx.plan.make import make_plan
 from tests.plan import matrices
 
 BATCH = "batch-min-variance"

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from infx.config.matrix import Matrix
 from infx.domain.errors import ConfigError, UsageError
 from infx.domain.point import Accuracy
-from infx.plan import check_inputs, make_plan, read_plan, write_plan
 from infx.plan.jobs import QUESTIONS
 from infx.plan.ledger import LISTED
+from infx.plan.make import make_plan
+from infx.plan.saved import check_inputs, read_plan, write_plan
 from tests.plan.matrices import (
     LOCAL,
     eagle,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from infx.engine.mono.coverage import eligible
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from tests.plan.matrices import eagle, entry, matrix, scenario
 
 

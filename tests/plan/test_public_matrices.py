@@ -17,7 +17,7 @@ from infx.config.load import load_matrix
 from infx.config.project import Project
 from infx.domain.plan import Plan
 from infx.domain.point import Agentic, Point
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT, ROOT)

@@ -9,7 +9,7 @@ import pytest
 from infx.config.load import load_matrix
 from infx.config.project import Project
 from infx.domain.plan import Plan
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "minimaxm3-mi355x-atom"

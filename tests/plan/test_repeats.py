@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from infx.domain.errors import UsageError
 from infx.domain.plan import Plan, marked
-from infx.plan import make_plan, read_plan, write_plan
+from infx.plan.make import make_plan
 from infx.plan.repeats import interleaved, only, repeated, times_measured
+from infx.plan.saved import read_plan, write_plan
 from tests.plan.matrices import LOCAL, entry, evaluation, matrix, scenario
 
 BOTH = ("off", "on")

@@ -9,7 +9,7 @@ from infx.config.matrix import AgenticSpec, Scenario
 from infx.domain.errors import ConfigError
 from infx.domain.plan import Plan
 from infx.domain.point import Agentic
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from infx.plan.resolve import workload_identity
 from tests.plan.matrices import AT, LOCAL, entry, evaluation, matrix, scenario, value
 

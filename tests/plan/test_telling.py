@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from infx.plan.telling import computed, differing, named, varied
 from tests.plan.matrices import entry, matrix, scenario
 

@@ -21,7 +21,7 @@ from infx.domain.point import Arm, FixedLengths, Model, Point
 from infx.domain.record import Attempt, Energy, EngineCounters, Measurement, PointRecord, Provenance
 from infx.domain.serial import encode_pretty
 from infx.domain.status import OK, Status
-from infx.plan import write_plan
+from infx.plan.saved import write_plan
 from infx.store import FILE, RunRow, Store
 from tests.report.sample_runs import measurement
 

@@ -33,6 +33,8 @@ FACTS = RunFacts(
     ended_s=1795974287.0,
     infx_version="0.1.0",
 )
+EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\"'&|`\n"
+"""Text that would be markup, or a script, where it is not made plain."""
 
 
 def spread(value: float, n: int = 40) -> Distribution:
@@ -333,3 +335,23 @@ def harder_records() -> list[PointRecord]:
         record(longer, measurement=measurement(1, 10.0, 400.0)),
         record(evaluation(LLAMA, 0.2), score=mixed),
     ]
+
+
+def evil_records() -> list[PointRecord]:
+    """Records of which every text is hostile, as an engine or a matrix may write it."""
+    found = Finding("errors", "error", EVIL, Where(EVIL))
+    return [
+        replace(
+            record,
+            point=replace(record.point, entry=EVIL, name=EVIL),
+            status=Status("invalid", "errors", EVIL),
+            findings=(found,),
+            artifacts={EVIL: EVIL},
+            phases_s={EVIL: 1.0},
+            provenance=replace(
+                record.provenance, server_argv=(EVIL,), client_argv=(EVIL,), env={EVIL: EVIL},
+                server={EVIL: [EVIL]}, host={EVIL: EVIL}, packages={EVIL: EVIL},
+            ),
+        )
+        for record in sample_records()
+    ]  # fmt: skip

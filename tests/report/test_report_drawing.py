@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,10 +13,10 @@ from hypothesis import strategies as st
 
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT, X_METRICS
 from infx.report.build import build
-from infx.report.figures import command, figure, plain
-from infx.report.model import DECIDING, PointRow, Shown
+from infx.report.figures import figure, plain
+from infx.report.model import DECIDING, Band, PointRow, Shown
 from infx.report.palette import SHAPES
-from infx.report.placing import SPAN, axis_of, step_corners
+from infx.report.placing import SPAN, axis_of, band_outline, step_corners
 from infx.report.png import write_png
 from infx.report.scales import Scale, linear_scale, log_scale, scale_for
 from infx.report.svg import chart_svg, shape_path
@@ -124,6 +123,17 @@ def test_steps_keep_every_place_and_never_cut_a_corner(
     assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners))
 
 
+def test_every_edge_of_a_band_runs_along_an_axis() -> None:
+    low, high = ((2.0, 9.0), (4.0, 5.0)), ((3.0, 12.0), (6.0, 7.0), (9.0, 6.0))
+    around = band_outline(Band(low=low, high=high))
+    edges = [*pairwise(around), (around[-1], around[0])]
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in edges)
+    assert {*low, *high} <= {*around}
+    assert {(2.0, 12.0), (4.0, 5.0), (9.0, 5.0)} <= {*around}  # as far left, as far down
+    apart = band_outline(Band(low=((1.0, 2.0),), high=((8.0, 9.0),)))
+    assert [*dict.fromkeys(apart)] == [(1.0, 2.0), (8.0, 2.0), (8.0, 9.0), (1.0, 9.0)]
+
+
 def test_series_differ_by_shape_not_only_by_colour() -> None:
     paths = {shape_path(number, 5) for number in range(len(SHAPES))}
     assert len(paths) == len(SHAPES)
@@ -192,11 +202,6 @@ def test_axis_values() -> None:
     assert plain(("a", "b", "c")) == "a, b, c"
     assert plain(()) == "–"
     assert plain(True) == "yes"
-
-
-def test_a_command_is_what_a_shell_takes() -> None:
-    argv = ["aiperf", "profile", "-m", "a b", "--extra-inputs", 'x:"--y"', "--ui", "none"]
-    assert shlex.split(command(argv).replace("\\\n", "")) == argv
 
 
 @pytest.mark.slow

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from infx.analysis.metrics import METRICS
+from infx.report.build import build
 from infx.report.html import write_html
 from infx.report.model import PointRow, ReportModel
 from infx.report.placing import axis_of
 from tests.report.browsed import browsed
 from tests.report.chromium import Tab, browser
+from tests.report.sample_runs import EVIL, FACTS, evil_records, sample_plan
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -347,9 +350,24 @@ def test_the_address_restores_what_was_chosen(tab: Tab, report: Path, model: Rep
 
 
 def test_an_address_that_makes_no_sense_changes_nothing(tab: Tab, report: Path) -> None:
-    with tab.showing(report, "#x=nothing&tp=77,%zz&point=<b>&sort=%zz&log=q&=&&a=b=c") as page:
+    rubbish = "#x=nothing&tp=77,%zz&point=<b>&sort=%zz&log=q&=&&a=b=c&constructor=x&__proto__=y"
+    with tab.showing(report, rubbish) as page:
         assert len(shown(page, ROWS)) == 32
         assert page.get_by_label("across").input_value() == "e2e_interactivity_p90"
+
+
+def test_hostile_text_stays_text_wherever_the_script_puts_it(tab: Tab, tmp_path: Path) -> None:
+    records = evil_records()
+    path = tmp_path / "evil.html"
+    write_html(build(records, sample_plan(records), replace(FACTS, run_id=EVIL)), path)
+    with tab.showing(path) as page:
+        page.locator(MARKS).first.focus()
+        assert "<img" in page.locator("#card").inner_text()
+        page.get_by_role("button", name="conc").click()
+        page.locator(f"{ROWS} > th > a").first.click()
+        assert "<img" in page.get_by_role("article").inner_text()
+        made = "document.querySelectorAll('img, [onerror]').length + document.scripts.length"
+        assert page.evaluate(made) == 2
 
 
 def test_a_link_to_a_server_opens_its_details(page: Page, model: ReportModel) -> None:

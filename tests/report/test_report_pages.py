@@ -17,8 +17,8 @@ from infx.analysis.answers import ScoreChange
 from infx.analysis.compare import ComparedScore
 from infx.analysis.paired import pair
 from infx.domain.codes import CODES
-from infx.domain.findings import Finding, Where
-from infx.domain.record import PointRecord
+from infx.domain.findings import Finding
+from infx.domain.record import PointRecord, Provenance
 from infx.domain.status import Status
 from infx.report.build import build
 from infx.report.html import html
@@ -26,14 +26,14 @@ from infx.report.palette import DARK, LIGHT
 from tests.report.browsed import browsed, many
 from tests.report.many_points import ENTRIES
 from tests.report.sample_runs import (
+    EVIL,
     FACTS,
+    evil_records,
     harder_records,
     mono_records,
     sample_plan,
     sample_records,
 )
-
-EVIL = "<script>alert('x')</script>\"'&|`\n"
 
 
 class Elements(HTMLParser):
@@ -63,25 +63,6 @@ def data(text: str) -> dict[str, Any]:
     assert len(packed) == 1
     read: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[0])))
     return read
-
-
-def evil_records() -> list[PointRecord]:
-    found = Finding("errors", "error", EVIL, Where(EVIL))
-    return [
-        replace(
-            record,
-            point=replace(record.point, entry=EVIL, name=EVIL),
-            status=Status("invalid", "errors", EVIL),
-            findings=(found,),
-            artifacts={EVIL: EVIL},
-            phases_s={EVIL: 1.0},
-            provenance=replace(
-                record.provenance, server_argv=(EVIL,), client_argv=(EVIL,), env={EVIL: EVIL},
-                server={EVIL: [EVIL]}, host={EVIL: EVIL}, packages={EVIL: EVIL},
-            ),
-        )
-        for record in sample_records()
-    ]  # fmt: skip
 
 
 def test_is_one_offline_file() -> None:
@@ -241,6 +222,17 @@ def test_commands_of_other_lengths_stand_apart() -> None:
     assert text.count('<details class="arm"') == 2
     read = data(text)
     assert [of[0] for of in read["points"]["of"]] == [0, 1, 0]
+
+
+def test_a_record_without_commands_hides_none_that_another_tells() -> None:
+    """A job that was lost leaves none; the point was measured at another time."""
+    records = sample_records()[3:5]
+    lost = Status("failed", "job-lost")
+    bare = [replace(r, status=lost, measurement=None, provenance=Provenance()) for r in records]
+    for some in ([*bare, *records], [*records, *bare]):
+        read = data(html(build(some, sample_plan(records), FACTS)))
+        assert [bool(family["server"]) for family in read["families"]] == [True]
+        assert [len(client) > 0 for client in read["points"]["client"]] == [True, True]
 
 
 def test_files_are_told_by_the_folder_that_they_share() -> None:

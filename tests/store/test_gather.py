@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from infx.domain.errors import UsageError
 from infx.domain.record import PointRecord
 from infx.domain.serial import encode_pretty
 from infx.domain.status import OK, Status
-from infx.plan import write_plan
+from infx.job import result
 from infx.plan.repeats import repeated
-from infx.store import Store, gather
+from infx.plan.saved import write_plan
+from infx.store import Store, attempt_dir, gather
+from infx.store.layout import RESULT
 from tests.store.tiny_plans import job, judge, plan, record, run_row, write_point
 
 MEASURED = Status("measured")
@@ -62,6 +65,42 @@ def test_the_newest_complete_attempt_wins_and_ok_beats_failed(run):
     first, second = gather(store, folder, judge).records
     assert (first.status.state, first.attempt.number) == ("invalid", 2)
     assert (second.status.state, second.attempt.number) == ("ok", 1)
+
+
+def put_spec(run, server: int, number: int, told: dict[str, object]) -> Path:
+    _, folder, whole = run
+    attempt = attempt_dir(folder, whole.jobs[server], number)
+    attempt.mkdir(parents=True, exist_ok=True)
+    (attempt / "job.json").write_text(json.dumps({"unique_name": "n", **told}))
+    return attempt
+
+
+def test_what_a_scheduler_may_still_run_is_open(run):
+    """The store was lost while jobs went on: a resume must follow them, not submit them anew."""
+    store, folder, whole = run
+    assert RESULT == result.FILE
+    put_spec(run, 0, 1, {"batch": "infx-array", "task": 3})
+    put_spec(run, 0, 2, {"batch": "infx-array", "task": 4})
+    put_spec(run, 1, 1, {"batch": "infx-array", "task": 5})
+    gather(store, folder, judge)
+    found = store.attempts(folder.name, open_only=True)
+    assert [(a.job_id, a.number, a.batch, a.task) for a in found] == [
+        (whole.jobs[0].job_id, 2, "infx-array", 4),
+        (whole.jobs[1].job_id, 1, "infx-array", 5),
+    ]
+
+
+@pytest.mark.parametrize("case", ["local", "ended", "torn"])
+def test_what_can_run_no_more_has_ended(run, case: str):
+    store, folder, _ = run
+    attempt = put_spec(run, 0, 1, {} if case == "local" else {"batch": "b"})
+    if case == "ended":
+        (attempt / RESULT).write_text("{}")
+    if case == "torn":
+        (attempt / "job.json").write_text('{"batch": "b')
+    gather(store, folder, judge)
+    assert len(store.attempts(folder.name)) == 1
+    assert store.attempts(folder.name, open_only=True) == []
 
 
 def test_an_attempt_without_records_is_still_counted(run):

@@ -21,7 +21,7 @@ from infx.config.project import Project, packaged
 from infx.domain.axes import Axes
 from infx.domain.errors import ConfigError, UsageError
 from infx.domain.plan import Plan
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from tests.config.inferencex.sample import AGENTIC, FIXED, MULTI, WHOLE, edited, masters
 from tests.public_data import shared
 

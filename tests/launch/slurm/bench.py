@@ -24,7 +24,7 @@ from infx.launch.slurm.executor import SlurmExecutor
 from infx.launch.slurm.watch import Pace
 from infx.launch.sweep import Asked, Sweep
 from infx.launch.transport import LocalTransport
-from infx.plan import read_plan, write_plan
+from infx.plan.saved import read_plan, write_plan
 from infx.store import FILE, RunLock, Store, gather
 from tests.launch.drive import Quiet
 from tests.store.tiny_plans import judge, plan

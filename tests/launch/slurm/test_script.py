@@ -183,14 +183,17 @@ def test_the_client_image_is_for_pyxis_only() -> None:
 class Job:
     """A rendered script with its folders, run by bash as a node would."""
 
-    def __init__(self, root: Path, cluster: Cluster = LAB, count: int = 1, turns: int = 1) -> None:
-        self.run = root / "it's 100% a $HOME #run"
+    def __init__(
+        self, folder: Path, cluster: Cluster = LAB, *, count: int = 1, turns: int = 1,
+        root: str = "it's 100% a $HOME #run",
+    ) -> None:  # fmt: skip
+        self.run = folder / root
         self.folder = self.run / "slurm" / "b 1"
-        self.python = root / "its python" / "python"
+        self.python = folder / "its python" / "python"
         self.attempts = [self.run / f"jobs/j {n}/a1" for n in range(count)]
-        for folder in (self.folder, self.python.parent, *self.attempts):
-            folder.mkdir(parents=True)
-        lines = [f"{folder.relative_to(self.run)}\n" for folder in self.attempts]
+        for needed in (self.folder, self.python.parent, *self.attempts):
+            needed.mkdir(parents=True)
+        lines = [f"{attempt.relative_to(self.run)}\n" for attempt in self.attempts]
         (self.folder / TASKS).write_text("".join(lines))
         self.python.write_text(
             '#!/bin/bash\necho "$$|$*|$PWD|${HTTP_PROXY-}|${NCCL_A-}|${KEPT-}"\n'
@@ -281,6 +284,25 @@ def test_a_term_ends_the_one_whose_turn_it_is_and_the_turns(tmp_path: Path) -> N
     child = job.start(NAP="20")
     _term(child, job.attempts[0] / "infx.log")
     assert (child.returncode, job.log().splitlines()[-1]) == (143, "TERM")
+    assert not (job.attempts[1] / "infx.log").exists()
+
+
+def test_a_term_is_for_the_step_of_the_orchestrator_whatever_its_number(tmp_path: Path) -> None:
+    """A client in an image runs its servers as steps too: numbers do not count turns."""
+    job = Job(tmp_path, on(LAB, container=CLIENT), count=2, turns=2, root="run")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    told, step = tmp_path / "told", tmp_path / "step"
+    for name, script in {
+        "srun": f'echo "$*"; echo $$ >{step}; exec sleep 20',
+        "squeue": 'echo "7.batch batch"; echo "7.1 infx-r1-server"; echo "7.3 infx-turn"',
+        "scancel": f'echo "$*" >>{told}; kill "$(cat {step})"',
+    }.items():
+        (tools / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tools / name).chmod(0o755)
+    child = job.start(PATH=f"{tools}:{os.environ['PATH']}")
+    _term(child, job.attempts[0] / "infx.log")
+    assert (child.returncode, told.read_text()) == (143, "--signal=TERM 7.3\n")
     assert not (job.attempts[1] / "infx.log").exists()
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from infx.domain.plan import Job
 from infx.plan.repeats import interleaved
-from infx.store import FILE, Store
+from infx.store import FILE, Store, gather
 from tests.launch.lab_fixture import Lab
 from tests.launch.slurm import bench
 from tests.launch.slurm.driven import Driven, driven
 from tests.launch.slurm.scenarios import named
-from tests.store.tiny_plans import job, plan
+from tests.store.tiny_plans import job, judge, plan
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +105,33 @@ def the_driver_is_killed_and_a_group_cancelled(lab: Lab, folder: Path) -> None:
         assert len(groups) == 2
 
 
-FAULTS = named(arms_take_turns, a_part_fails, the_driver_is_killed_and_a_group_cancelled)
+def the_store_is_lost_while_a_group_goes_on(lab: Lab, folder: Path) -> None:
+    """What was submitted is in the attempts' own folders: it is followed, not submitted anew."""
+    gate, results = folder / "gate", folder / "r"
+    arms = in_turn(*(job(n, points=1, gate=str(gate)) for n in (0, 1)))
+    with driven(lab, results, *arms) as sweep:
+        sweep.start()
+        sweep.running(1)
+        sweep.kill()
+        for file in results.glob(f"{FILE}*"):
+            file.unlink()
+        with Store(results / FILE) as store:
+            [run] = results.glob("runs/*")
+            gather(store, run, judge)
+        sweep.start()
+        sweep.hear("followed again", times=4)
+        gate.touch()
+        assert sweep.ended() == 0, sweep.said[-3000:]
+        assert {state for _, _, state in stands(results)} == {"ok"}
+        assert (len(order(results)), len(sweep.attempts())) == (4, 4)
+
+
+FAULTS = named(
+    arms_take_turns,
+    a_part_fails,
+    the_driver_is_killed_and_a_group_cancelled,
+    the_store_is_lost_while_a_group_goes_on,
+)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

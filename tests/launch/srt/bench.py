@@ -29,7 +29,7 @@ from infx.launch.srt import executor as executors
 from infx.launch.srt.executor import SrtExecutor
 from infx.launch.sweep import Asked, Sweep
 from infx.launch.transport import LocalTransport, Transport
-from infx.plan import read_plan, write_plan
+from infx.plan.saved import read_plan, write_plan
 from infx.store import FILE, RunLock, Store, gather
 from tests.launch.drive import Quiet
 from tests.store import tiny_plans

@@ -18,7 +18,7 @@ from infx.domain.point import Delegated
 from infx.launch.srt import apply
 from infx.launch.srt.export import export
 from infx.launch.srt.recipes import given_of, recipe_of
-from infx.plan import make_plan
+from infx.plan.make import make_plan
 from tests.launch.lab_fixture import Lab
 from tests.launch.srt import bench, stub_srtctl
 from tests.launch.srt.test_faults import swept

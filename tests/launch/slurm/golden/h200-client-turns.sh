@@ -30,16 +30,20 @@ stop() {
 # The attempts take turns. Each is a job of its own with its own record, and one that fails does not
 # keep the next from running. The TERM that comes 120 s before the limit ends the one that
 # runs, and the turns.
-turn=0 part= ended=
+part= ended=
 measure() {
-  exec srun --nodes=1 --ntasks=1 --kill-on-bad-exit=1 \
+  exec srun --nodes=1 --ntasks=1 --kill-on-bad-exit=1 --job-name=infx-turn \
     --container-image=own/infx:1 \
     --container-mounts=/results/runs/r1:/results/runs/r1,/models:/models:ro \
     --container-workdir="$PWD" --no-container-mount-home --no-container-entrypoint \
     python3 -P -m infx.job job.json
 }
 tell() {
-  scancel --signal=TERM "$SLURM_JOB_ID.$turn" || true  # a TERM makes srun kill its step at once
+  # A TERM makes srun kill its step at once. The steps of servers are numbered, too: by its name.
+  squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format="%i %j" |
+    while read -r step name; do
+      [[ $name != infx-turn ]] || scancel --signal=TERM "$step"
+    done || true
 }
 trap 'ended=143; [[ -z $part ]] || tell' TERM
 while IFS= read -r attempt <&3; do
@@ -53,6 +57,5 @@ while IFS= read -r attempt <&3; do
   done
   part=
   [[ -z $ended ]] || break
-  turn=$((turn + 1))
 done 3<"$folder/tasks"
 exit "${ended:-0}"

@@ -29,7 +29,7 @@ python=/venv/bin/python
 # The attempts take turns. Each is a job of its own with its own record, and one that fails does not
 # keep the next from running. The TERM that comes 120 s before the limit ends the one that
 # runs, and the turns.
-turn=0 part= ended=
+part= ended=
 measure() {
   exec "$python" -P -m infx.job job.json
 }
@@ -48,6 +48,5 @@ while IFS= read -r attempt <&3; do
   done
   part=
   [[ -z $ended ]] || break
-  turn=$((turn + 1))
 done 3<"$folder/tasks"
 exit "${ended:-0}"
