@@ -21,14 +21,18 @@ from infx.domain.errors import UsageError
 from infx.domain.findings import Finding, Where
 
 __all__ = [
+    "RUN_NAME",
     "Export",
     "Summary",
     "artifact_folders",
     "read_export",
 ]
 
-_CELL = re.compile(r"(concurrency|trial)_\d+")
-"""Names of the folders that a sweep of aiperf makes for its cells."""
+RUN_NAME = re.compile(r"(run|trial)_\d+")
+"""Names of the folders that aiperf makes for the runs that it repeats."""
+
+_CELL = re.compile(rf"concurrency_\d+|{RUN_NAME.pattern}")
+"""The same, and those that a sweep of it makes for its cells."""
 
 _PHASE_END = re.compile(
     r"Phase \S+ \(profiling\) complete \| completed=([\d,]*\d), cancelled=([\d,]*\d)"

@@ -114,12 +114,17 @@ def _differ(where: Samples, question: str, sentence: str, a: Samples, b: Samples
 
 
 def _settings(arguments: Any) -> str:
-    """Return the settings among a request's arguments: lm-eval writes lists as {"arg_0": …}."""
-    given = list(arguments.values()) if isinstance(arguments, dict) else arguments or []
-    first = given[0] if given else []
-    parts = first.values() if isinstance(first, dict) else first
-    told = [part for part in parts if isinstance(part, dict)]
-    return msgspec.json.encode(told, order="sorted").decode()
+    """Return the settings among the arguments of a question's first request."""
+    told = [part for first in _listed(arguments)[:1] for part in _listed(first)]
+    settings = [part for part in told if isinstance(part, dict)]
+    return msgspec.json.encode(settings, order="sorted").decode()
+
+
+def _listed(held: Any) -> list[Any]:
+    """Return a list, which lm-eval writes as {"arg_0": …} too; anything else holds nothing."""
+    if isinstance(held, dict):
+        return list(held.values())
+    return held if isinstance(held, list) else []
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

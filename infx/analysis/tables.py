@@ -16,7 +16,7 @@ from infx.domain.findings import Finding, Where
 
 __all__ = ["Row", "Table", "finite", "read_table", "text_of"]
 
-_OURS = ("points", "rows")
+_OURS = ("points", "rows", "folders")
 """Where a command of infx keeps its rows when its JSON holds several lists."""
 
 

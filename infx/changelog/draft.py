@@ -15,8 +15,10 @@ from infx.domain.plan import Plan
 from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
 from infx.domain.record import PointRecord
 from infx.report.charts import on_frontiers
+from infx.report.figures import count
 from infx.report.model import PointRow
 from infx.report.points import rows_of, series_of
+from infx.report.scores import told_apart
 
 __all__ = ["PLACEHOLDER", "draft_entry"]
 
@@ -98,7 +100,7 @@ def _curve(name: str, rows: Sequence[PointRow], planned: set[str]) -> Iterable[s
     reasons = Counter(lost) + Counter({"not run": len(planned - ids)})
     told = "".join(f", {number} {status}" for status, number in reasons.most_common())
     on, total = sum(row.on_frontier for row in rows), len(planned | ids)
-    yield f"{name}: {on} frontier points out of {total} planned, {len(valid)} valid{told}"
+    yield f"{name}: {count(on, 'frontier point')} out of {total} planned, {len(valid)} valid{told}"
 
 
 def _headlines(valid: Sequence[PointRow]) -> list[tuple[str, PointRow]]:
@@ -122,12 +124,15 @@ def _headline(row: PointRow) -> str:
 
 def _scores(entry: str, records: Sequence[PointRecord], planned: Sequence[Point]) -> Iterable[str]:
     seen = {record.point.point_id for record in records}
+    points = [*planned, *(record.point for record in records)]
+    apart = told_apart([point for point in points if point.mode == "evaluation"])
+    named = {point_id: ", ".join(filter(None, (entry, told))) for point_id, told in apart.items()}
     for record in records:
         if record.point.mode == "evaluation":
-            yield f"{entry}: {_task(record.point)}: {_judged(record)}"
+            yield f"{named[record.point.point_id]}: {_task(record.point)}: {_judged(record)}"
     for point in planned:
         if point.mode == "evaluation" and point.point_id not in seen:
-            yield f"{entry}: {_task(point)}: not run"
+            yield f"{named[point.point_id]}: {_task(point)}: not run"
 
 
 def _judged(record: PointRecord) -> str:

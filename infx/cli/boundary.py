@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from infx.domain.errors import InfxError
 
-__all__ = ["INTERRUPTED", "interrupted", "run"]
+__all__ = ["INTERRUPTED", "interrupted", "needing", "run"]
 
 INTERRUPTED = 130
 _RESUMED = ("sweep", "resume", "eval", "repro")
@@ -34,6 +35,21 @@ def run(command: Callable[[], Any], *, as_json: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+@contextmanager
+def needing(module: str, what: str, extra: str) -> Iterator[None]:
+    """Turn the lack of an optional ``module``, which ``what`` needs, into UsageError
+    ``bad-option``; ``extra`` is the part of infx that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        from infx.domain.errors import UsageError
+
+        hint = f"install it: pip install 'infx[{extra}]'"
+        raise UsageError("bad-option", f"{what} needs {module}", hint=hint) from error
 
 
 def _open_streams() -> None:

@@ -118,14 +118,9 @@ def _seen(store: Store, run: RunRow) -> list[Seen]:
 def _found(seen: Sequence[Sequence[Seen]], axis: str | None) -> Compared:
     """Compare. Raises UsageError where numpy is missing, which intervals are drawn with."""
     from infx.analysis.compare import compare_axis, compare_runs
-    from infx.domain.errors import UsageError
+    from infx.cli.boundary import needing
 
-    try:
+    with needing("numpy", "infx compare", "bench"):
         if axis:
             return compare_axis([one for run in seen for one in run], axis)
         return compare_runs(*seen)
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        text, hint = "infx compare needs numpy", "install it: pip install 'infx[bench]'"
-        raise UsageError("bad-option", text, hint=hint) from error

@@ -47,7 +47,8 @@ def _headline(found: Compared) -> list[str]:
     verdicts: Counter[str] = Counter(c.verdict for p in found.points for c in p.comparison.changes)
     pairs = f"{len(found.points)} pairs of points" if len(found.points) != 1 else "1 pair of points"
     told = ", ".join(f"{verdicts[v]} {_words(v)}" for v in _VERDICTS if verdicts[v])
-    return [*lines, f"{pairs}, {told}" if told else "No pair of points could be compared."]
+    figures = f"{verdicts.total()} figures of {pairs}"
+    return [*lines, f"{figures}: {told}" if told else "No pair of points could be compared."]
 
 
 def _point(point: ComparedPoint) -> None:
@@ -122,6 +123,14 @@ def _name(change: Change) -> str:
     return change.title if len(change.title) <= _WIDEST else METRICS[change.metric].title
 
 
+def _unit_apart(change: Change) -> str:
+    """Return the unit of a metric whose name has no room for it in the table."""
+    from infx.analysis.metrics import METRICS
+
+    metric = METRICS[change.metric]
+    return f"{metric.title} is in {metric.unit}." if _name(change) == metric.title else ""
+
+
 def _score(score: ComparedScore) -> None:
     from infx.analysis.chance import LEVELS, shown
 
@@ -158,6 +167,8 @@ def _notes(found: Compared) -> list[str]:
         notes.append("Repeats that were not measured in turn hold whatever changed between them.")
     if bases:
         notes.append("One interval of twenty misses by chance: of many verdicts some are wrong.")
+    bare = dict.fromkeys(_unit_apart(c) for p in found.points for c in p.comparison.changes)
+    notes += [note for note in bare if note]
     if found.lines:
         notes.append("An area is what a frontier dominates, from 0 tok/s/user and 0 tok/s/GPU on.")
     return notes

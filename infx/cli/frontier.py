@@ -89,7 +89,8 @@ def _axis(text: str, table: Table) -> Axis:
         return Axis(_column(column, table), "max")
     if direction == "min":
         return Axis(_column(column, table), "min")
-    hint = f"{text}:max where more is better, {text}:min where less is"
+    name = column or text
+    hint = f"{name}:max where more is better, {name}:min where less is"
     raise UsageError("bad-option", f"axis {text!r} does not say what is better", hint=hint)
 
 
@@ -123,6 +124,7 @@ def _column(name: str, table: Table) -> str:
 
 def _show(found: Judgement) -> None:
     from infx.cli.output import table
+    from infx.report.figures import count
 
     groups = tuple(found.rows[0].group)
     names = (found.names,) if found.names else ()
@@ -133,7 +135,7 @@ def _show(found: Judgement) -> None:
     for front in found.fronts:
         print(_coverage(front))
     if found.left_out:
-        print(f"{found.left_out} rows were left out by --only.")
+        print(f"Left out by --only: {count(found.left_out, 'row')}.")
     print(textwrap.fill(found.tie_rule, 100))
 
 
@@ -144,7 +146,9 @@ def _row(row: Judged, *, named: bool) -> tuple[object, ...]:
 
 
 def _coverage(front: Front) -> str:
+    from infx.report.figures import count
+
     named = ", ".join(f"{name} {text}" for name, text in front.group.items())
-    told = f"{front.on} of {front.rows} rows on the frontier"
+    told = f"{front.on} of {count(front.rows, 'row')} on the frontier"
     few = "" if front.on >= front.advised else f"; {front.advised} or more are advised"
     return f"{named}: {told}{few}." if named else f"{told}{few}."

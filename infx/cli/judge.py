@@ -10,6 +10,7 @@ import typer
 from infx.cli.options import Json
 
 if TYPE_CHECKING:
+    from infx.analysis.trials import Trials
     from infx.analysis.validity import Verdict
 
 __all__ = ["register"]
@@ -30,17 +31,21 @@ def _judge(
     as_json: Json = False,
 ) -> int:
     from infx.analysis.export import artifact_folders
+    from infx.analysis.trials import trials_of
     from infx.analysis.validity import judge_folder
     from infx.cli.judging import FOLDERS, folder_row
     from infx.cli.output import emit, table
 
     found = [cell for folder in folders for cell in artifact_folders(folder) or [folder]]
     verdicts = [(folder, judge_folder(folder, gpus=gpus)) for folder in found]
-    ok = all(verdict.status.state == "ok" for _, verdict in verdicts)
+    ok, repeated = all(one.status.state == "ok" for _, one in verdicts), trials_of(verdicts)
     if as_json:
-        emit("judge", {"folders": [_data(*pair) for pair in verdicts]}, ok=ok)
+        told = {"folders": [_data(*pair) for pair in verdicts], "repeated": repeated}
+        emit("judge", told, ok=ok)
     else:
         table(FOLDERS, [folder_row(*pair) for pair in verdicts])
+        for trials in repeated:
+            _repeated(trials)
         if len(verdicts) == 1:
             _whole(verdicts[0][1])
     return 0 if ok else 1
@@ -56,6 +61,17 @@ def _whole(verdict: Verdict) -> None:
     if found := verdict.measurement:
         print(*account(found), sep="\n")
         table(FIGURES, list(figure_rows(found)))
+
+
+def _repeated(trials: Trials) -> None:
+    """Print what the runs say together that aiperf repeated."""
+    from infx.cli.judging import TRIALS, trial_row
+    from infx.cli.output import table
+
+    every = trials.runs + trials.invalid
+    print(f"\n{trials.folder}: {trials.runs} valid of {every} runs, as one")
+    if trials.figures:
+        table(TRIALS, [trial_row(figure) for figure in trials.figures])
 
 
 def _data(folder: Path, verdict: Verdict) -> dict[str, Any]:

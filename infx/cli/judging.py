@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from infx.analysis.trials import TrialFigure
     from infx.analysis.validity import Verdict
     from infx.domain.record import Bounds, Distribution, Measurement, RequestAccounting
 
-__all__ = ["FIGURES", "FOLDERS", "account", "figure_rows", "folder_row"]
+__all__ = ["FIGURES", "FOLDERS", "TRIALS", "account", "figure_rows", "folder_row", "trial_row"]
 
 FOLDERS = (
     *("FOLDER", "STATUS", "OK", "ERRORS", "STEADY S", "TOK/S/GPU"),
     *("P90 TTFT MS", "P90 ITL MS", "P90 E2EL MS", "WHY"),
 )
 FIGURES = ("FIGURE", "UNIT", "MEAN", "STD", "P50", "P75", "P90", "P95", "P99")
+TRIALS = ("FIGURE", "MEAN", "95 % INTERVAL OF THE MEAN")
 
 _PERCENTILES = ("p50", "p75", "p90", "p95", "p99")
 _LATENCIES = {"ttft_ms": "TTFT", "itl_ms": "ITL, TPOT", "e2el_ms": "E2EL"}
@@ -38,6 +40,13 @@ def folder_row(folder: Path, verdict: Verdict) -> tuple[object, ...]:
         *(_p90(name, found) for name in _LATENCIES),
         status.sentence,
     )
+
+
+def trial_row(told: TrialFigure) -> tuple[object, ...]:
+    """Return the cells of `TRIALS`."""
+    if told.low is None or told.high is None:
+        return told.title, f"{told.value:.2f}", "one run does not tell"
+    return told.title, f"{told.value:.2f}", f"{told.low:.2f} … {told.high:.2f}"
 
 
 def figure_rows(found: Measurement) -> Iterator[tuple[object, ...]]:

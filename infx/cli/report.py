@@ -111,10 +111,12 @@ def _write(model: ReportModel, html: Path, *, png: bool, markdown: bool) -> list
     write_html(model, html)
     written = [html]
     if png:
+        from infx.cli.boundary import needing
         from infx.report.png import write_png
 
+        with needing("matplotlib", "--png", "png"):
+            write_png(model, html.with_suffix(".png"))
         written.append(html.with_suffix(".png"))
-        write_png(model, written[-1])
     if markdown:
         from infx.report.markdown import write_markdown
 

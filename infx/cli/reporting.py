@@ -36,16 +36,11 @@ def report_of(runs: Sequence[RunData], baseline: Sequence[RunData] = ()) -> Repo
 
     Raises UsageError where numpy is missing, which intervals are drawn with.
     """
-    from infx.domain.errors import UsageError
+    from infx.cli.boundary import needing
     from infx.report.build import build_runs
 
-    try:
+    with needing("numpy", "a baseline", "bench"):
         return build_runs(runs, baseline, _prices())
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        text, hint = "a baseline needs numpy", "install it: pip install 'infx[bench]'"
-        raise UsageError("bad-option", text, hint=hint) from error
 
 
 def _prices() -> dict[str, Price]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -165,19 +165,23 @@ class Job:
 
     def _measure(self, point: Point, server: Server) -> None:
         work = self._begin(point)
+        with ExitStack() as sampling:  # ends after the record: a TERM meanwhile takes nothing back
+            self._finish(work, self._filled(work, server, sampling))
+
+    def _filled(self, work: Work, server: Server, sampling: ExitStack) -> Status:
+        """Return the status of the point after all was done to fill its record."""
         try:
             with settled():
-                self._fill(work, server)
-            status = Status("measured")
+                self._fill(work, server, sampling)
         except InfraError:
             raise
         except InfxError as error:
-            status = _failed(error)
+            return _failed(error)
         except (ConnectionError, TimeoutError) as error:
-            status = _failed(_silent(server, error))
-        self._finish(work, status)
+            return _failed(_silent(server, error))
+        return Status("measured")
 
-    def _fill(self, work: Work, server: Server) -> None:
+    def _fill(self, work: Work, server: Server, sampling: ExitStack) -> None:
         point = work.record.point
         server.check("server-died")
         framework = server.framework
@@ -185,7 +189,7 @@ class Job:
         if point.mode == "evaluation":
             self._score(work, server)
         else:
-            self._time(work, server)
+            self._time(work, server, sampling)
         faults = logged_faults(server.launch, server.log)
         work.record = replace(work.record, findings=(*work.record.findings, *faults))
 
@@ -198,7 +202,7 @@ class Job:
         self._open = Work(record, folder, {"server-start": round(self._start_s, 3)})
         return self._open
 
-    def _time(self, work: Work, server: Server) -> None:
+    def _time(self, work: Work, server: Server, sampling: ExitStack) -> None:
         point = work.record.point
         scraper = Scraper(server, work.folder)
         tokenizer = self._own_tokenizer(server)
@@ -208,7 +212,8 @@ class Job:
         words = client.arguments(point, server.site.url, tokenizer, prompts, artifacts)
         self._add(work, "aiperf", artifacts, ("aiperf", *words))
         scraper.begin()
-        with self._sampled(work), work.phase("client"):
+        self._sample(work, sampling)
+        with work.phase("client"):
             client.measure(
                 words,
                 server,
@@ -221,13 +226,11 @@ class Job:
             )
         work.record = replace(work.record, counters=scraper.end())
 
-    @contextmanager
-    def _sampled(self, work: Work) -> Iterator[None]:
-        with sampled(self._arm, self._folder, os.environ) as log:
-            if log:
-                artifacts = {**work.record.artifacts, "power": self._relative(log)}
-                work.record = replace(work.record, artifacts=artifacts)
-            yield
+    def _sample(self, work: Work, sampling: ExitStack) -> None:
+        log = sampling.enter_context(sampled(self._arm, self._folder, os.environ))
+        if log:
+            artifacts = {**work.record.artifacts, "power": self._relative(log)}
+            work.record = replace(work.record, artifacts=artifacts)
 
     def _score(self, work: Work, server: Server) -> None:
         point = work.record.point

@@ -98,6 +98,9 @@ class Sweep:
         """
         self._want()
         self._adopt()
+        if self._run.state == "ended" and not self._open and not self._waiting.jobs:
+            self._executor.close()
+            return True  # it keeps the time at which it ended
         self._store.set_state(self._run.run_id, "running")
         with Stop(self._dir, detachable=self._executor.durable) as stop:
             try:

@@ -163,7 +163,7 @@ def _on(rows: Sequence[PointRow]) -> int:
 
 
 def _headline(found: Baseline) -> str:
-    """Return the verdicts on what decides: ``of 12 compared points throughput: 3 better, …``."""
+    """Return the verdicts on what decides: ``12 points compared. Throughput: better on 3; …``."""
     told = [
         f"{metric.title}: {_counted(found.verdicts[metric.key])}"
         for metric in (THROUGHPUT, NORTH_STAR)
@@ -176,12 +176,15 @@ def _headline(found: Baseline) -> str:
     moved = {"added": found.added, "dropped": found.dropped, "valid no more": found.broken}
     if not told:
         return "nothing could be compared."
-    told += [", ".join(f"{len(labels)} {name}" for name, labels in moved.items() if labels)]
-    return f"of {count(found.compared, 'compared point')} {'; '.join(filter(None, told))}."
+    told += [", ".join(f"{count(len(of), 'point')} {name}" for name, of in moved.items() if of)]
+    compared = f"{count(found.compared, 'point')} compared. " if found.compared else ""
+    return f"{compared}{'; '.join(filter(None, told))}."
 
 
 def _counted(verdicts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {name.replace('-', ' ')}" for name, number in verdicts.items())
+    """Return ``better on 3, no difference seen on 9``; ``better on all 12`` where all agree."""
+    every = "all " if len(verdicts) == 1 else ""
+    return ", ".join(f"{name.replace('-', ' ')} on {every}{n}" for name, n in verdicts.items())
 
 
 def _sentences(found: Baseline) -> Iterable[str]:
@@ -208,7 +211,6 @@ def _grown(line: LineChange) -> str:
     if line.area is None:
         return f"{told}."
     told += f"; over {count(line.compared, 'compared point')} the area that it dominates"
-    between = ""
-    if line.area_low is not None and line.area_high is not None:
-        between = f" ({signed(line.area_low)} … {signed(line.area_high)})"
-    return f"{told} {signed(line.area)}{between}."
+    if line.area_low is None or line.area_high is None:
+        return f"{told} {signed(line.area)}, of which nobody can tell how much is noise."
+    return f"{told} {signed(line.area)} ({signed(line.area_low)} … {signed(line.area_high)})."

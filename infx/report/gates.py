@@ -129,7 +129,9 @@ def _points(rows: Sequence[PointRow], plans: Sequence[Plan]) -> Gate:
     if not any(row.valid for row in rows):
         level = "bad"
     again = sum(row.runs for row in rows) - sum(row.valid for row in rows)
-    told += f"; {count(again, 'repeat')}" if again else ""
+    told += f"; {count(again, 'further measurement')} of the same points" if again else ""
+    lost = sum(len(row.lost) for row in rows if row.valid)
+    told += f"; {count(lost, 'repeat')} without effect: not valid" if lost else ""
     return Gate(name="Points", level=level, sentence=f"{told}.", items=tuple(bad))
 
 

@@ -42,9 +42,11 @@ def noise(valid: Sequence[PointRow]) -> Gate:
         sentence = f"{seen}: how much of the frontier is chance cannot be told."
         return Gate(name="Noise", level="note", sentence=sentence)
     unsure = [(row, chance) for row, chance in chances if 1 - SURE < chance < SURE]
-    sentence = f"{len(again)} of {count(len(valid), 'valid point')} measured again; noise "
-    sentence += f"may move {len(unsure)}" if unsure else "moves none"
-    sentence += " on or off the frontier."
+    sentence = f"{len(again)} of {count(len(valid), 'valid point')} measured more than once; noise "
+    sentence += f"may move {count(len(unsure), 'point')}" if unsure else "moves none"
+    sentence += " on or off the frontier"
+    untold = len(valid) - len(chances)
+    sentence += f"; of the {count(untold, 'other')} that cannot be told." if untold else "."
     items = tuple(
         f"{row.record.point.label}: {percent(chance)} on the frontier" for row, chance in unsure
     )

@@ -28,7 +28,7 @@ def baseline(found: Baseline, rows: Sequence[PointRow]) -> Gate:
     return Gate(
         name="Baseline",
         level=level,
-        sentence=f"Against {names}: {found.headline}",
+        sentence=f"Against {names}, {found.headline}",
         items=(*items[:CASES], *found.sentences[1:]),
     )
 

@@ -71,6 +71,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         percent=figures.percent,
+        signed=figures.signed,
         values=figures.values,
         clock=figures.clock,
         duration=figures.duration,

@@ -40,10 +40,11 @@ def coverage_of(rows: Sequence[PointRow]) -> dict[int, Coverage]:
 
 def bands_of(rows: Sequence[PointRow]) -> Mapping[int, Band]:
     """Return for the number of each series between what the deciding frontier lies; none for one
-    whose points were measured once."""
+    whose points were measured once, or whose noise leaves no low side to draw."""
     found = {}
     for number, members in _lines(rows).items():
-        if lines := band([_places(row) for row in members], _DIRECTIONS):
+        lines = band([_places(row) for row in members], _DIRECTIONS)
+        if lines and all(lines):
             found[number] = Band(low=lines[0], high=lines[1])
     return found
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from infx.report.figures import count
+from infx.report.markdown_parts import Cut, code_block, folded, safe, table
+from infx.report.markdown_points import frontiers, lost, regressions
+from infx.report.markdown_runs import accuracy, changed, excluded, runs
 from infx.report.model import Level, ReportModel
-from infx.report.text import Cut, code_block, folded, safe, table
-from infx.report.text_of_points import frontiers, lost, regressions
-from infx.report.text_of_runs import accuracy, changed, excluded, runs
 
 __all__ = ["LIMIT", "markdown", "write_markdown"]
 

@@ -257,9 +257,11 @@ class Baseline:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
     """An evaluation point with the verdict on each filter, none unless the point is ``ok``;
-    ``score`` is None when it failed. ``run`` names its run where the report is of several."""
+    ``score`` is None when it failed. ``server`` is the entry and what tells this server from the
+    others of it. ``run`` names its run where the report is of several."""
 
     anchor: str
+    server: str
     record: PointRecord
     score: Score | None
     verdicts: tuple[FilterVerdict, ...]

@@ -13,8 +13,8 @@ from typing import Any
 
 from infx.report.model import DECIDING, Chart, ReportModel
 from infx.report.palette import LIGHT
-from infx.report.panel import draw, legend_of
 from infx.report.placing import axis_of
+from infx.report.png_panel import draw, legend_of
 
 __all__ = ["views", "write_png"]
 

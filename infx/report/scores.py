@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from infx.analysis.accuracy import judge_record
-from infx.domain.point import short
+from infx.domain.axes import kebab
+from infx.domain.point import Point, short
 from infx.domain.record import PointRecord
+from infx.report.figures import plain
 from infx.report.model import RunData, ScoreRow
 
-__all__ = ["scores_of"]
+__all__ = ["scores_of", "told_apart"]
 
 FEW_QUESTIONS = 100
 """Below this many, the 95 % interval of a share is wider than a fifth."""
@@ -20,6 +23,7 @@ def scores_of(runs: Sequence[RunData]) -> tuple[ScoreRow, ...]:
     """Return a row for each evaluation of each run: another run's is another sample of answers."""
     pairs = [(run, r) for run in runs for r in run.records if r.point.mode == "evaluation"]
     seen: Counter[str] = Counter()
+    servers = told_apart([record.point for _, record in pairs])
     rows = []
     for run, record in pairs:
         name = short(record.point.point_id)
@@ -27,6 +31,7 @@ def scores_of(runs: Sequence[RunData]) -> tuple[ScoreRow, ...]:
         rows.append(
             ScoreRow(
                 anchor=name if seen[name] == 1 else f"{name}-{seen[name]}",
+                server=_server(record.point, servers),
                 record=record,
                 score=record.score,
                 verdicts=tuple(judge_record(record)),
@@ -35,6 +40,31 @@ def scores_of(runs: Sequence[RunData]) -> tuple[ScoreRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def told_apart(points: Sequence[Point]) -> dict[str, str]:
+    """Return by its id what tells each point's server from the others of its entry: ``mono on``;
+    empty where it has none."""
+    entries: dict[str, list[Point]] = {}
+    for point in points:
+        entries.setdefault(point.entry, []).append(point)
+    return {
+        point.point_id: ", ".join(f"{kebab(name)} {plain(axes[name])}" for name in differing)
+        for some in entries.values()
+        for differing in [_differing(some)]
+        for point in some
+        for axes in [asdict(point.arm.axes)]
+    }
+
+
+def _differing(points: Sequence[Point]) -> list[str]:
+    axes = [asdict(point.arm.axes) for point in points]
+    return [name for name in axes[0] if any(one[name] != axes[0][name] for one in axes)]
+
+
+def _server(point: Point, servers: Mapping[str, str]) -> str:
+    apart = servers[point.point_id]
+    return f"{point.entry} ({apart})" if apart else point.entry
 
 
 def _note(record: PointRecord) -> str:

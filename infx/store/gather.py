@@ -38,7 +38,8 @@ class Gathered:
 def read_run(folder: Path) -> tuple[RunRow, Plan]:
     """Return what a run's folder says of itself. Raises UsageError ``not-a-run``."""
     if not (folder / RUN).is_file() or not (folder / PLAN).is_file():
-        raise UsageError("not-a-run", f"{folder} holds no {RUN} and {PLAN}")
+        hint = "name a run, as infx status lists them, or its folder in results/runs"
+        raise UsageError("not-a-run", f"{folder} holds no {RUN} and {PLAN}", hint=hint)
     row = decode((folder / RUN).read_bytes(), RunRow, source=str(folder / RUN))
     return replace(row, folder=str(folder)), read_plan(folder / PLAN)
 

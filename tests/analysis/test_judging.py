@@ -109,10 +109,11 @@ ROWS = [{"id": "a", "m": {"x": 1, "y": 5.0}}, {"id": "b", "m": {"x": "2", "y": 6
     [
         ROWS,
         {"id": ["a", "b"], "m.x": [1, 2], "m.y": [5, 6]},
-        {"schema": "infx.judge/1", "ok": True, "data": {"folders": ROWS}, "diagnostics": []},
+        {"schema": "infx.logs/1", "ok": True, "data": {"those": ROWS}, "diagnostics": []},
+        {"schema": "infx.judge/1", "ok": True, "data": {"folders": ROWS, "repeated": []}},
         {"schema": "infx.status/1", "data": {"attempts": [{"n": 1}], "points": ROWS}},
     ],
-    ids=["objects", "columns", "a command's only list", "a command's points"],
+    ids=["objects", "columns", "a command's only list", "folders", "a command's points"],
 )
 def test_json_in_its_forms(document: Any) -> None:
     table = read_table(json.dumps(document), "-")

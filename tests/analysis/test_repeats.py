@@ -123,3 +123,13 @@ def test_with_a_louder_point_the_line_still_holds_it(repeats: int) -> None:
     shares = held([0.01, 0.02, 0.04], repeats, paired=True)
     assert sum(shares) / 3 >= 0.93
     assert min(shares) >= 0.84
+
+
+@pytest.mark.parametrize(("repeats", "low", "high"), [(2, 0.72, 0.82), (4, 0.84, 0.92)])
+def test_one_loud_point_among_many_quiet_ones_is_held_less_often(
+    repeats: int, low: float, high: float
+) -> None:
+    """What the documentation warns of: repeats of others tell little of that one's noise."""
+    shares = held([0.01] * 9 + [0.1], repeats, paired=True)
+    assert low < shares[-1] < high
+    assert sum(shares) / len(shares) >= 0.93

@@ -123,6 +123,13 @@ def test_our_form_and_that_of_lm_eval_are_one(tmp_path: Path) -> None:
     assert compare_answers(*sides).basis == "paired"
 
 
+@pytest.mark.parametrize("arguments", [5, "text", [5], [None], {"gen_args_0": 5}, None])
+def test_arguments_of_another_form_tell_no_settings(tmp_path: Path, arguments: Any) -> None:
+    rows = [row | {"arguments": arguments} for row in rows_of([True, False])]
+    found = read_samples(write(tmp_path / "s.jsonl", rows))
+    assert {asked[2] for asked in found.asked.values()} == {"[]"}
+
+
 def test_other_questions_are_refused_with_their_line(tmp_path: Path) -> None:
     rows, other = rows_of([True] * 3), rows_of([True] * 3)
     for row in other:

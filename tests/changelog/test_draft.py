@@ -16,6 +16,7 @@ from tests.public_data import shared
 from tests.report.sample_runs import (
     LLAMA,
     MINI,
+    evaluation,
     harder_records,
     measurement,
     mono_records,
@@ -23,6 +24,7 @@ from tests.report.sample_runs import (
     record,
     sample_plan,
     sample_records,
+    with_mono,
 )
 
 
@@ -92,7 +94,7 @@ def test_each_workload_has_its_own_curve_whatever_its_requests() -> None:
     told = described(harder_records())
     # One line of 64 in: two of three points, the repeated one counted once; one line of 128 in.
     assert f"{LLAMA}, 64 in, 32 out: 2 frontier points out of 3 planned, 3 valid" in told
-    assert f"{LLAMA}, 128 in, 256 out: 1 frontier points out of 1 planned, 1 valid" in told
+    assert f"{LLAMA}, 128 in, 256 out: 1 frontier point out of 1 planned, 1 valid" in told
     heads = [text for text in told if "highest" in text]
     assert [text.split(" tok/s/GPU")[0].rsplit(" ", 1)[0] for text in heads] == [
         f"{LLAMA}, 64 in, 32 out: highest throughput",
@@ -113,7 +115,7 @@ def test_a_figure_that_is_no_number_is_told_and_does_not_end_the_draft() -> None
     good, odd = (record(point(LLAMA, c, c), measurement=measurement(c, 9.0, 9.0)) for c in (1, 2))
     seen = replace(measurement(2, 9.0, 9.0), tput_tok_s_gpu=math.nan)
     told = described([good, replace(odd, measurement=seen)])
-    assert f"{LLAMA}: 1 frontier points out of 2 planned, 1 valid, 1 without figures" in told
+    assert f"{LLAMA}: 1 frontier point out of 2 planned, 1 valid, 1 without figures" in told
 
 
 def test_mono_off_and_on_are_two_curves() -> None:
@@ -121,6 +123,14 @@ def test_mono_off_and_on_are_two_curves() -> None:
     text = draft_entry(records, sample_plan(records))
     assert f"{MINI}, mono off: " in text
     assert f"{MINI}, mono on: " in text
+
+
+def test_evaluations_of_one_entry_are_told_apart() -> None:
+    off, on = (with_mono(evaluation(MINI, 0.5), value) for value in ("off", "on"))
+    plan = sample_plan([record(off), record(on)])
+    told = parsed(draft_entry([record(off)], plan))["description"]
+    assert any(text.startswith(f"{MINI}, mono off: gsm_mini") for text in told)
+    assert f"{MINI}, mono on: gsm_mini, 5-shot: not run" in told
 
 
 def test_an_evaluation_that_is_not_ok_is_told_with_its_status() -> None:

@@ -19,7 +19,7 @@ from infx.plan.saved import write_plan
 from infx.store import FILE, Store, run_dir
 from tests.analysis.made_arms import arm_of, mono, noisy, scored, seen
 from tests.cli.commands import as_json, here
-from tests.report.sample_runs import MINI, point, record, sample_plan
+from tests.report.sample_runs import MINI, measurement, point, record, sample_plan
 from tests.store.tiny_plans import run_row
 
 FIRST, SECOND = "20261130-010000-aaaa", "20261130-020000-bbbb"
@@ -82,7 +82,8 @@ def test_an_axis_of_the_latest_run_is_compared(results: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == f"A → B: mono off → on; run {SECOND}"
-    assert lines[1].startswith("1 pair of points, ")
+    assert lines[1].startswith("11 figures of 1 pair of points: ")
+    assert "P90 E2E-normalised interactivity is in tok/s/user." in lines
     assert "does not cover what changes from run to run" in lines[2]
     assert "seed 7" in lines[3]
     [itl] = [line for line in lines if line.startswith("P90 ITL, ms")]
@@ -153,6 +154,28 @@ def test_repeats_that_were_measured_in_turn_are_pairs(tmp_path: Path) -> None:
     assert data["lines"][0]["ratio"] > 1
     assert data["lines"][0]["low"] < data["lines"][0]["ratio"] < data["lines"][0]["high"]
     assert data["points"][0]["comparison"]["repeats"] == [2, 2]
+
+
+def test_the_published_changes_of_c1_come_out(tmp_path: Path) -> None:
+    """187.56 → 213.44 tok/s/user and a p90 ITL of 2.68 → 2.33 ms, with two repeats so quiet that
+    the change is sure."""
+    folder, made = run_dir(tmp_path, FIRST), measurement(1, 5.0, 20.0)
+    folder.mkdir(parents=True)
+    sides = []
+    for value, rate, itl in (("off", 187.56, 2.68), ("on", 213.44, 2.33)):
+        figures = replace(
+            made,
+            interactivity_tok_s=replace(made.interactivity_tok_s, p50=rate),
+            itl_ms=replace(made.itl_ms, p90=itl),
+        )
+        arm = seen(mono(point(MINI, 1, 2), value), folder=folder, run=FIRST, measurement=figures)
+        sides += [replace(arm, repeat=repeat, group="mono-1") for repeat in (1, 2)]
+    keep(tmp_path, FIRST, sides)
+    told = here("compare", "--axis", "mono", "--results", tmp_path).stdout.splitlines()
+    [rate_row] = [line.split() for line in told if line.startswith("P50 interactivity")]
+    [itl_row] = [line.split() for line in told if line.startswith("P90 ITL")]
+    assert (rate_row[3:7], rate_row[-1]) == (["188", "213", "+13.8", "%"], "better")
+    assert (itl_row[3:7], itl_row[-1]) == (["2.68", "2.33", "-13.1", "%"], "better")
 
 
 @pytest.mark.parametrize(

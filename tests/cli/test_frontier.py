@@ -37,6 +37,12 @@ def test_a_table_is_judged(table: Path) -> None:
     assert "rows that are equal on all axes" in " ".join(done.stdout.split())
 
 
+def test_one_row_is_told_as_one(table: Path) -> None:
+    done = here("frontier", table, *ASKED, "--only", "name=a")
+    assert "1 of 1 row on the frontier; 5 or more are advised." in done.stdout
+    assert "Left out by --only: 3 rows." in done.stdout
+
+
 def test_as_json_with_groups_and_a_third_axis(table: Path) -> None:
     more = ("--axis", "conc:min", "--group", "conc", "--only", "conc=2", "--json")
     data = as_json(here("frontier", table, *ASKED, *more))["data"]
@@ -63,6 +69,7 @@ def test_a_table_may_come_by_a_pipe(table: Path) -> None:
     ("arguments", "words"),
     [
         (("--x", "interactivity", "--y", "tput:max"), "does not say what is better"),
+        (("--x", "interactivity:mux", "--y", "tput:max"), "interactivity:max where more is better"),
         (("--x", "interactivty:max", "--y", "tput:max"), "did you mean `interactivity`?"),
         (("--x", "tput:max", "--y", "tput:min"), "a column is two axes"),
         ((*ASKED, "--only", "conc"), "--only 'conc' names no text"),

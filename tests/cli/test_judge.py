@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+
+import pytest
 
 from tests.analysis.made_exports import closed_loop, row, write_run
 from tests.cli.commands import as_json, here
@@ -44,6 +47,36 @@ def test_errors_stand_beside_latencies_in_the_row_of_a_folder(tmp_path: Path) ->
     assert "35.30 [35.20, 36.00]" in first
     assert second.split()[1:5] == ["ok", "40", "0", "1.9"]
     assert "[" not in second
+
+
+def test_runs_that_aiperf_repeated_are_told_as_one_too(tmp_path: Path) -> None:
+    for run, latency_ms in enumerate((100, 110, 121), 1):
+        for conc in (1, 2):
+            place = tmp_path / f"profile_runs/trial_{run:04d}/concurrency_{conc}"
+            write_run(place, closed_loop(conc, 20, latency_ms), conc=conc)
+    write_run(tmp_path / "profile_runs/trial_0004/concurrency_2", [], requests=40)
+    done = here("judge", tmp_path)
+    assert done.returncode == 1
+    assert f"{tmp_path}/concurrency_1: 3 valid of 3 runs, as one\n" in done.stdout
+    assert f"{tmp_path}/concurrency_2: 3 valid of 4 runs, as one\n" in done.stdout
+    [first, _] = [line for line in done.stdout.splitlines() if line.startswith("P50 E2EL, s")]
+    assert first.split()[3:] == ["0.11", "0.09", "…", "0.14"]
+    data = as_json(here("judge", tmp_path, "--json"))["data"]
+    told = {f["metric"]: f for f in data["repeated"][1]["figures"]}["e2el_p50"]
+    assert (data["repeated"][1]["runs"], round(told["value"], 6)) == (3, 0.11)  # geometric
+    reach = 4.3027 * math.log(1.1) / math.sqrt(3)  # Student's t of three runs, on logarithms
+    assert told["low"] == pytest.approx(0.11 * math.exp(-reach), rel=1e-5)
+    assert told["high"] == pytest.approx(0.11 * math.exp(reach), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "place", ["profile_runs/run_0001", "concurrency_4/profile_runs/trial_0001"]
+)
+def test_one_run_of_aiperfs_repeats_does_not_tell(tmp_path: Path, place: str) -> None:
+    write_run(tmp_path / place, closed_loop(2, 20))
+    told = here("judge", tmp_path).stdout
+    assert ": 1 valid of 1 runs, as one" in told
+    assert "one run does not tell" in told
 
 
 def test_the_json_holds_all_of_it(tmp_path: Path) -> None:

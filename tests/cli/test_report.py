@@ -56,7 +56,7 @@ def test_a_baseline_stands_beside(results: Path, tmp_path: Path) -> None:
     assert data["baseline"]["runs"][0]["run_id"] == FIRST
     assert data["baseline"]["compared"] == 18
     assert len(data["baseline"]["added"]) == 2
-    assert f"Against {FIRST}: of 18 compared points Throughput: 18 better" in data["verdict"]
+    assert f"Against {FIRST}, 18 points compared. Throughput: better on all 18" in data["verdict"]
 
 
 def test_prices_are_those_of_the_project(results: Path, tmp_path: Path) -> None:
@@ -133,3 +133,15 @@ def test_files_beside_the_page(results: Path, tmp_path: Path) -> None:
         "r.html", "r.png", "r.md",
     ]  # fmt: skip
     assert all((tmp_path / name).stat().st_size for name in ("r.html", "r.png", "r.md"))
+
+
+def test_what_is_not_installed_is_said(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_matplotlib(*_: object) -> None:
+        raise ModuleNotFoundError(name="matplotlib")
+
+    monkeypatch.setattr("infx.report.png.write_png", without_matplotlib)
+    done = report(results, "-o", tmp_path / "r.html", "--png")
+    assert (done.returncode, "--png needs matplotlib" in done.stderr) == (2, True)
+    assert "pip install 'infx[png]'" in done.stderr

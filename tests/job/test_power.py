@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
@@ -17,8 +19,15 @@ import pytest
 from infx.analysis.energy import energy_of
 from infx.analysis.validity import judge
 from infx.domain.axes import Axes
+from infx.domain.serial import decode
+from infx.domain.status import CANCELLED
 from infx.job import power
+from infx.job.accuracy import evaluate
+from infx.job.orchestrate import Job
 from infx.job.power import devices, sampled
+from infx.job.server import Server
+from infx.job.signals import Stopped
+from infx.job.spec import JobSpec
 from tests.job.jobs import arm, point, records, write_job
 from tests.job.processes import processes_of, wait_until
 
@@ -182,6 +191,27 @@ def test_it_dies_with_the_job_even_by_kill_9(tmp_path: Path, tool: Tool) -> None
         assert smi
         job.send_signal(signal.SIGKILL)
     assert wait_until(lambda: not any(p.is_running() for p in smi), 15)
+
+
+def test_a_term_after_the_client_keeps_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the log still waits for its last sample."""
+
+    @contextmanager
+    def stopped_in_the_tail() -> Iterator[None]:
+        yield
+        raise Stopped(CANCELLED, 143)
+
+    def fill(_job: Job, _work: object, _server: object, sampling: ExitStack) -> None:
+        sampling.enter_context(stopped_in_the_tail())
+
+    monkeypatch.setattr(Job, "_fill", fill)
+    write_job(tmp_path, point(arm()), point(arm(), conc=2))
+    spec = decode((tmp_path / "job.json").read_bytes(), JobSpec)
+    with pytest.raises(Stopped):
+        Job(spec, tmp_path, evaluate=evaluate)._measure_all(cast(Server, None))
+    assert [record.status.state for record in records(tmp_path)] == ["measured", "cancelled"]
 
 
 # Which accelerators

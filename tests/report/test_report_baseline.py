@@ -59,8 +59,8 @@ def test_repeats_on_both_sides_decide_without_their_requests() -> None:
     told = gate(model, "Baseline")
     assert told.level == "good"
     assert told.sentence == (
-        f"Against {BEFORE}: of 20 compared points Throughput: 20 better; "
-        "P90 E2E-normalised interactivity: 20 better."
+        f"Against {BEFORE}, 20 points compared. Throughput: better on all 20; "
+        "P90 E2E-normalised interactivity: better on all 20."
     )
     assert told.sentence in model.verdict
 
@@ -105,7 +105,7 @@ def test_points_without_a_partner_are_added_or_dropped() -> None:
     assert set(since.dropped) == {p.label for p in points[12:]}
     assert (since.compared, since.same) == (10, 10)
     assert [bool(row.baseline) for row in model.rows] == [False] * 2 + [True] * 10
-    assert since.headline.endswith("; 2 added, 8 dropped.")
+    assert since.headline.endswith("; 2 points added, 8 points dropped.")
     told = gate(model, "Baseline")
     assert told.level == "attention"
     assert f"{points[12].label}: only in the baseline" in told.items
@@ -125,7 +125,7 @@ def test_a_point_that_is_valid_no_more_is_a_case() -> None:
     assert model.baseline.broken == (points[3].label,)
     told = gate(model, "Baseline")
     assert told.level == "attention"
-    assert told.sentence.endswith("; 1 valid no more.")
+    assert told.sentence.endswith("; 1 point valid no more.")
     assert told.items[0] == f"{points[3].label}: valid in the baseline, not any more"
 
 
@@ -195,7 +195,7 @@ def test_an_export_that_is_gone_is_named_and_nothing_is_made_up(tmp_path: Path) 
     assert "holds neither profile_export_aiperf.json" in left.why
     told = gate(model, "Baseline")
     assert (told.level, told.sentence) == (
-        "attention", f"Against {BEFORE}: nothing could be compared.",
+        "attention", f"Against {BEFORE}, nothing could be compared.",
     )  # fmt: skip
 
 
@@ -238,7 +238,8 @@ def test_an_evaluation_that_got_worse_is_a_case(tmp_path: Path, right: int, leve
     model = build_runs([run(NOW, right)], [run(BEFORE, 38)])
     told = gate(model, "Baseline")
     assert told.level == level
-    assert "accuracy filters: 2 " in told.sentence
+    seen = "worse" if level == "attention" else "no difference seen"
+    assert told.sentence == f"Against {BEFORE}, accuracy filters: {seen} on all 2."
     assert any("gsm_mini strict-match 0.950 → 0.250" in item for item in told.items) == (right < 38)
     text = markdown(model)
     assert "| Detectable | Same answers | Verdict |" in text

@@ -24,6 +24,7 @@ from tests.report.sample_runs import (
     sample_plan,
     sample_records,
     score,
+    with_mono,
 )
 
 
@@ -124,7 +125,9 @@ def test_repeats_are_counted() -> None:
     assert shown.low is not None
     assert shown.low < 10 < 11 < (shown.high or 0)
     assert row.chance == 1
-    assert gate(model, "Points").sentence == "7 not run, 1 ok; 1 repeat."
+    assert gate(model, "Points").sentence == (
+        "7 not run, 1 ok; 1 further measurement of the same points."
+    )
     assert gate(model, "Noise").level == "good"
 
 
@@ -367,6 +370,16 @@ def test_mono_off_and_on_are_two_curves() -> None:
     # Each has its own frontier, though mono on beats mono off wherever it served.
     assert on == {f"{MINI} (mono off)": {1, 2, 4, 8}, f"{MINI} (mono on)": {1, 2, 8}}
     assert set(model.charts[0].frontiers) == {0, 1}
+
+
+def test_evaluations_of_one_entry_are_told_apart_by_their_servers() -> None:
+    mono = [with_mono(evaluation(MINI, 0.5), value) for value in ("off", "on")]
+    records = [
+        record(one, score=score(MINI, {"strict-match": 0.9}, 500, 0.5, 0.01))
+        for one in (*mono, evaluation(LLAMA, 0.5))
+    ]
+    rows = build(records, empty_plan(), FACTS).scores
+    assert [row.server for row in rows] == [f"{MINI} (mono off)", f"{MINI} (mono on)", LLAMA]
 
 
 def test_mono_is_named_only_where_it_tells_curves_apart() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT, X_METRICS
 from infx.report.build import build
-from infx.report.figures import figure, plain
+from infx.report.figures import figure, plain, signed
 from infx.report.model import DECIDING, Band, PointRow, Shown
 from infx.report.palette import SHAPES
 from infx.report.placing import SPAN, axis_of, band_outline, step_corners
@@ -190,6 +190,11 @@ def test_a_figure_of_zero_has_no_logarithmic_axis() -> None:
 )
 def test_figures(value: float | None, text: str) -> None:
     assert figure(value) == text
+
+
+def test_changes_are_percentages_until_nobody_reads_them() -> None:
+    assert [signed(share) for share in (-0.4, 0.032, 8.99)] == ["-40.0 %", "+3.2 %", "+899.0 %"]
+    assert [signed(share) for share in (9.0, 1652272.3)] == ["×10.0", "×1,652,273"]
 
 
 def test_axis_values() -> None:

@@ -329,6 +329,25 @@ def test_a_point_without_a_figure_is_last_whatever_the_order(tab: Tab, report: P
             assert cells[: len(found)] == found
 
 
+def test_a_change_told_as_a_factor_is_larger_than_one_in_percent(page: Page) -> None:
+    told = ["×3,000", "+5.0 %", "×12.0", "+899.0 %", "-2.0 %"]
+    page.evaluate(
+        """told => {
+          const heads = [...document.querySelectorAll(".points thead th")];
+          const column = heads.findIndex(head => head.dataset.key === "change-tput_tok_s_gpu");
+          document.querySelectorAll(".points tr[data-i]").forEach(
+            (row, n) => { row.cells[column].textContent = told[n] || "–"; });
+          heads[column].querySelector("button").click();
+        }""",
+        told,
+    )
+    key = page.locator(".points thead th").evaluate_all(
+        "all => all.findIndex(head => head.dataset.key === 'change-tput_tok_s_gpu')"
+    )
+    rows = page.eval_on_selector_all(ROWS, f"all => all.map(row => row.cells[{key}].textContent)")
+    assert rows[:5] == ["-2.0 %", "+5.0 %", "+899.0 %", "×12.0", "×3,000"]
+
+
 def test_the_address_restores_what_was_chosen(tab: Tab, report: Path, model: ReportModel) -> None:
     row = next(row for row in model.rows if row.record.point.arm.axes.tp == 8)
     fragment = f"#x=ttft_p90&log=none&tp=8&sort=conc:desc&point={row.anchor}"

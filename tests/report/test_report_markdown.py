@@ -14,8 +14,8 @@ from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.report.build import build, build_runs
 from infx.report.markdown import LIMIT, markdown
+from infx.report.markdown_parts import Cut
 from infx.report.model import RunData
-from infx.report.text import Cut
 from tests.report.many_points import many_plan, many_points, many_records
 from tests.report.sample_runs import (
     FACTS,

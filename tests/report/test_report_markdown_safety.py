@@ -15,7 +15,7 @@ from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.report.build import build
 from infx.report.markdown import markdown
-from infx.report.text import code_block, folded, safe
+from infx.report.markdown_parts import code_block, folded, safe
 from tests.report.sample_runs import FACTS, sample_plan, sample_records
 
 MARKUP = "[a](http://x) ![b](y) *c* _d_ **e** `f` <g> @team | ~ \\\\ > h WWW.a.io owner/b#7 #8"

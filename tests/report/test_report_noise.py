@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
+
 from infx.analysis.noise import band, frontier_chances
+from infx.report import lines
 from infx.report.build import build
 from infx.report.model import Gate, ReportModel
 from tests.report.many_points import many_plan, many_points, many_records
@@ -45,6 +50,18 @@ def test_repeats_give_chances_bands_and_a_lower_bound() -> None:
         assert found.least <= found.on
 
 
+def test_a_band_without_a_low_side_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = [[(100.0, 50.0), (104.0, 49.0)]]
+    found = band(one, ("max", "max"), seed=5)
+    assert found
+    assert found[0] == ()
+    monkeypatch.setattr(lines, "band", partial(band, seed=5))
+    records = [record(point(LLAMA, 1, 1), measurement=measurement(1, ms, 10)) for ms in (10, 11)]
+    model = build(records, empty_plan(), FACTS)
+    assert model.rows[0].runs == 2
+    assert model.charts[0].bands == {}
+
+
 def test_near_points_are_named_with_their_chance() -> None:
     records = []
     for repeat, itl_ms in enumerate((10.0, 10.6, 9.7)):
@@ -56,7 +73,8 @@ def test_near_points_are_named_with_their_chance() -> None:
     told = gate(model, "Noise")
     assert told.level == "note"
     assert told.sentence == (
-        "2 of 2 valid points measured again; noise may move 2 on or off the frontier."
+        "2 of 2 valid points measured more than once; "
+        "noise may move 2 points on or off the frontier."
     )
     assert all("% on the frontier" in item for item in told.items)
     assert gate(model, "Coverage").items == (
@@ -72,7 +90,7 @@ def test_a_point_without_a_second_run_is_counted() -> None:
     told = gate(build(records, empty_plan(), FACTS), "Noise")
     assert (told.level, told.items) == ("note", ())
     assert told.sentence == (
-        "1 of 2 valid points measured again; noise moves none on or off the frontier."
+        "1 of 2 valid points measured more than once; noise moves none on or off the frontier."
     )
 
 

@@ -13,9 +13,9 @@ from infx.domain.record import PointRecord
 from infx.report.build import build, build_runs
 from infx.report.model import DECIDING, ReportModel
 from infx.report.palette import LIGHT
-from infx.report.panel import draw, legend_of
 from infx.report.placing import SPAN, axis_of
 from infx.report.png import write_png
+from infx.report.png_panel import draw, legend_of
 from tests.report.many_points import many_plan, many_points, many_records
 from tests.report.sample_runs import FACTS, sample_plan, sample_records
 from tests.report.test_report_baseline import BEFORE, NOW, repeated

@@ -52,7 +52,7 @@ def test_the_same_point_of_two_runs_is_one_row_with_both() -> None:
     twice = model.rows[1]
     assert twice.figures["itl_p50"].value == pytest.approx(20.0)
     assert twice.record.attempt.run_id == "b"  # the newest stands
-    assert gate(model, "Points").sentence == "3 ok; 1 repeat."
+    assert gate(model, "Points").sentence == "3 ok; 1 further measurement of the same points."
     assert [one.x for one in model.charts[0].marks if one.row is twice] == [
         twice.figures[DECIDING[0]].value
     ]

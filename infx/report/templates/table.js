@@ -5,7 +5,8 @@ const heads = table ? all("thead th", table) : [];
 const flat = make("tbody");
 const value = (row, column) => {
   const text = (one("a", row.cells[column]) || row.cells[column].firstChild).textContent.trim();
-  const number = Number(text.split(/[\s%]/)[0].replaceAll(",", ""));
+  const factor = text.startsWith("×");  // of a change too large for percents
+  const number = Number(text.replace("×", "").split(/[\s%]/)[0].replaceAll(",", "")) * (factor ? 100 : 1);
   return Number.isNaN(number) ? text : number;
 };
 const compare = (a, b) => {

@@ -113,7 +113,10 @@ def _names(panel: Any, chart: Chart, x: Placed, y: Placed) -> None:
     where they do not cover each other."""
     many = len(chart.marks) > CONC_SHOWN
     for label in [] if many else labels_of(chart, x, y):
-        panel.text(label.x, label.y, label.text, fontsize=8, color=_colour(label.number), zorder=6)
+        panel.text(
+            label.x, label.y, label.text, ha="right" if label.ends else "left", fontsize=8,
+            color=_colour(label.number), zorder=6,
+        )  # fmt: skip
     taken: list[Place] = []
     for mark in sorted(chart.marks, key=lambda mark: not mark.on_frontier):
         place = x.place(mark.x), y.place(mark.y)

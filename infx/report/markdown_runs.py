@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from infx.analysis.metrics import METRICS
 from infx.report.baseline import VERDICTS
 from infx.report.figures import blank, clock, count, percent
+from infx.report.markdown_parts import Cut, bold, folded, safe, table
 from infx.report.model import Baseline, ReportModel, ScoreRow
-from infx.report.text import Cut, bold, folded, safe, table
 
 __all__ = ["accuracy", "changed", "excluded", "runs"]
 
@@ -66,8 +66,7 @@ def accuracy(model: ReportModel, cut: Cut) -> list[str]:
 
 
 def _who(row: ScoreRow) -> str:
-    entry = row.record.point.entry
-    return f"{entry} in {row.run}" if row.run else entry
+    return f"{row.server} in {row.run}" if row.run else row.server
 
 
 def _score(row: ScoreRow) -> list[tuple[str, ...]]:
@@ -94,7 +93,7 @@ def _paired(model: ReportModel, cut: Cut) -> list[str]:
     scores = model.baseline.scores if model.baseline else ()
     rows = [
         (
-            score.entry,
+            score.b,
             score.task,
             change.filter,
             f"{change.verdict.before:.3f} → {change.verdict.after:.3f}",
@@ -108,7 +107,7 @@ def _paired(model: ReportModel, cut: Cut) -> list[str]:
         for change in score.changes
     ]
     heads = (
-        "Server", "Task", "Filter", "Score", "Lost, won", "p (McNemar)", "Detectable",
+        "Evaluation", "Task", "Filter", "Score", "Lost, won", "p (McNemar)", "Detectable",
         "Same answers", "Verdict",
     )  # fmt: skip
     return [table(heads, rows, cut)] if rows else []

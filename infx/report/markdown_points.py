@@ -9,14 +9,16 @@ from infx.analysis.metrics import METRICS, NORTH_STAR, THROUGHPUT
 from infx.domain.record import PointRecord
 from infx.report.figures import blank, count, figure, percent, signed, spread
 from infx.report.gates_of_curves import covered
+from infx.report.markdown_parts import Cut, bold, folded, safe, table
 from infx.report.model import PointRow, ReportModel, Series
-from infx.report.text import Cut, bold, folded, safe, table
 
 __all__ = ["frontiers", "lost", "regressions"]
 
 _SHOWN = (THROUGHPUT.key, NORTH_STAR.key, "interactivity_p90", "ttft_p90", "e2el_p90")
 _IF_TOLD = ("usd_per_m_tokens", "j_per_token")
 """Columns that stand only where a point of the line tells them."""
+
+_SINCE = "Since baseline: Throughput, E2E-normalised interactivity"
 
 
 def frontiers(model: ReportModel, cut: Cut) -> list[str]:
@@ -91,7 +93,7 @@ def _points(
     keys = [*_SHOWN, *(key for key in _IF_TOLD if any(key in row.figures for row in line))]
     heads = ["Point", "conc", "Runs", "Requests", *(METRICS[key].label for key in keys)]
     heads += ["Chance"] if any(row.chance is not None for row in line) else []
-    heads += ["Since baseline"] if model.baseline else []
+    heads += [_SINCE] if model.baseline else []
     rows = [_point(row, keys, heads) for row in cut.few(shown, "points")]
     return table([*heads, "Status"], rows, cut)
 
@@ -102,7 +104,7 @@ def _point(row: PointRow, keys: Sequence[str], heads: Sequence[str]) -> list[str
     cells = [f"{star}{row.name}", str(row.record.point.conc), str(row.runs)]
     cells += [f"{requests:,}", *(_shown(row, key) for key in keys)]
     cells += [percent(row.chance)] if "Chance" in heads else []
-    cells += [_since(row)] if "Since baseline" in heads else []
+    cells += [_since(row)] if _SINCE in heads else []
     return [*cells, "reused" if row.reused else str(row.record.status)]
 
 
@@ -119,7 +121,7 @@ def _shown(row: PointRow, key: str) -> str:
 
 
 def _since(row: PointRow) -> str:
-    """Return how throughput and the deciding figure changed."""
+    """Return how throughput, then the deciding figure changed."""
     changes = [row.baseline[m.key] for m in (THROUGHPUT, NORTH_STAR) if m.key in row.baseline]
     told = ", ".join(f"{signed(c.ratio - 1)} {c.verdict.replace('-', ' ')}" for c in changes)
     return told or "new"

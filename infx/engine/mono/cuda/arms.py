@@ -1,0 +1,82 @@
+"""The two arms of a layer on the device: one kernel a stage, or one kernel a layer.
+
+Both are built for a width; all tensors that arguments point to stay the caller's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+
+from infx.engine.mono.cuda.arguments import LayerArgs
+from infx.engine.mono.cuda.compiling import cubin_of
+from infx.engine.mono.cuda.driver import Kernel, Module
+from infx.engine.mono.cuda.source import build_source
+
+__all__ = ["ATTENTION_STAGES", "BLOCKS", "FOLDED_ROWS", "SHARED_BYTES", "Arms", "stages_of"]
+
+BLOCKS, THREADS = 132, 512
+FOLDED_ROWS = 1
+RING_SLOTS = 3
+STAGE_BYTES, SLOT_BYTES, WARPS = 72 * 1024, 3200, 16
+SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8)
+ATTENTION_STAGES = ("scores", "split", "attend", "merge")
+
+
+def stages_of(rows: int, folded_rows: int = FOLDED_ROWS) -> tuple[str, ...]:
+    """Return the unfused arm's kernels in their order."""
+    split = "split" if rows <= folded_rows else "attend"
+    return ("qkv", "scores", split, "o", "router", "up", "down")
+
+
+class Arms:
+    """Kernels for ``rows`` rows; ``defines`` replace numbers of kernels/shape.cuh and its kin."""
+
+    def __init__(
+        self, rows: int, defines: Mapping[str, int] | None = None, folder: Path | None = None
+    ) -> None:
+        self.rows = rows
+        numbers = {"ROWS": rows, "ATTENTION": 1, "KV_KIND": 1, "INDEX_KIND": 1, **(defines or {})}
+        self.folded_rows = numbers.get("FOLDED_ROWS", FOLDED_ROWS)
+        self._numbers, self._folder = numbers, folder
+        self._modules: dict[str, Module] = {}
+        self._kernels: dict[str, Kernel] = {}
+
+    def kernel(self, file: str, name: str) -> Kernel:
+        """Return a kernel of a file of kernels/, compiled and loaded at its first use."""
+        if name not in self._kernels:
+            if file not in self._modules:
+                code = cubin_of(build_source(file, self._numbers), self._folder)
+                self._modules[file] = Module(code)
+            shared = STAGE_BYTES if file == "attn.cu" else SHARED_BYTES
+            shared = 0 if name == "read_only" else shared
+            self._kernels[name] = self._modules[file].kernel(name, shared)
+        return self._kernels[name]
+
+    def stage(self, name: str, stream: int, args: LayerArgs, dependent: bool = False) -> None:
+        """Launch one stage of the unfused arm."""
+        attention = name in ATTENTION_STAGES
+        kernel = self.kernel("attn.cu" if attention else "unfused.cu", f"unfused_{name}")
+        kernel.launch(stream, self._blocks(name), THREADS, (args,), dependent=dependent)
+
+    def _blocks(self, name: str) -> int:
+        """Return the blocks of a kernel: attention's later stages have one a task."""
+        return {"split": 8 * self.rows, "attend": 8 * self.rows, "merge": self.rows}.get(
+            name, BLOCKS
+        )
+
+    def unfused(self, stream: int, args: LayerArgs, dependent: bool = False) -> None:
+        """Launch a layer, a kernel a stage; ``dependent``: each may begin before the last ends."""
+        for name in stages_of(self.rows, self.folded_rows):
+            self.stage(name, stream, args, dependent)
+
+    def mono(self, stream: int, args: LayerArgs) -> None:
+        """Launch a layer as one kernel."""
+        kernel = self.kernel("mono.cu", "mono_layer")
+        kernel.launch(stream, BLOCKS, THREADS, (args,), cooperative=True)
+
+    def read(self, stream: int, address: int, size: int, out: int, blocks: int) -> None:
+        """Launch a pure read of ``size`` bytes."""
+        arguments = (ctypes.c_void_p(address), ctypes.c_ulonglong(size), ctypes.c_void_p(out))
+        self.kernel("unfused.cu", "read_only").launch(stream, blocks, 1024, arguments)

@@ -1,0 +1,103 @@
+"""Cubins of builds: from disk, or compiled by NVRTC (`cuda.core`), or by nvcc where that is all.
+
+Nothing here is imported by a process that does not serve on a GPU, and no GPU is needed to compile.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from infx.domain.errors import InfraError
+from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
+from infx.engine.mono.refusal import Refusal
+
+__all__ = ["compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
+
+
+def cubin_folder() -> Path:
+    """Return where cubins are kept: INFX_MONO_CACHE, or infx/mono in the user's cache."""
+    if given := os.environ.get("INFX_MONO_CACHE"):
+        return Path(given) / "cuda"
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "infx" / "mono" / "cuda"
+
+
+def refuse_compiler() -> Refusal | None:
+    """Return why nothing could be compiled here, or None."""
+    if _has_nvrtc() or shutil.which("nvcc"):
+        return None
+    return Refusal(
+        "mono-no-compiler",
+        "neither cuda.core (NVRTC) nor nvcc is installed: install cuda-core, or set mono: off",
+    )
+
+
+def cubin_of(source: BuildSource, folder: Path | None = None) -> bytes:
+    """Return the machine code of ``source``; compile it once a machine.
+
+    Raises InfraError: ``builds-unwritable``, or ``mono-build-failed`` with the compiler's words.
+    """
+    path = (folder or cubin_folder()) / f"{source.key}.cubin"
+    if path.exists():
+        return path.read_bytes()
+    code = compile_cubin(source)
+    _keep(path, code)
+    return code
+
+
+def compile_cubin(source: BuildSource) -> bytes:
+    """Return the machine code of ``source``, compiled now.
+
+    Raises InfraError (``mono-build-failed``).
+    """
+    return _by_nvrtc(source) if _has_nvrtc() else _by_nvcc(source)
+
+
+def _has_nvrtc() -> bool:
+    try:
+        return importlib.util.find_spec("cuda.core") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _by_nvrtc(source: BuildSource) -> bytes:
+    core = importlib.import_module("cuda.core")
+    options = core.ProgramOptions(
+        std="c++17", arch=ARCHITECTURE, define_macro=[(n, str(v)) for n, v in source.defines]
+    )
+    try:
+        program = core.Program(source.text, code_type="c++", options=options)
+        return bytes(program.compile("cubin").code)
+    except Exception as error:
+        raise InfraError("mono-build-failed", f"{source.key}: {error}") from error
+
+
+def _by_nvcc(source: BuildSource) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        text, cubin = Path(folder, "kernel.cu"), Path(folder, "kernel.cubin")
+        text.write_text(source.text, encoding="utf-8")
+        command = ["nvcc", f"-arch={ARCHITECTURE}", "-cubin", "-std=c++17", *source.options]
+        done = subprocess.run(
+            [*command, "-o", str(cubin), str(text)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise InfraError("mono-build-failed", f"{source.key}: {done.stderr.strip()}")
+        return cubin.read_bytes()
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Write ``code`` whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise InfraError(
+            "builds-unwritable", f"{error}: name a folder for compiled layers in INFX_MONO_CACHE"
+        ) from error

@@ -1,0 +1,127 @@
+// The output projection: attention's output, a head a warp, then ranks and residual.
+#pragma once
+#include "fp8.cuh"
+#if ATTENTION
+#include "attn.cuh"
+#endif
+
+#ifndef FOLDED_ROWS
+#define FOLDED_ROWS 1  // up to so many rows the projection merges partitions itself: 66 KB of L2 a row and block
+#endif
+
+__device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
+// Outputs of the block's tiles that a thread writes.
+constexpr int OUT_OUTPUTS = (OUT_TASKS * ROWS * 16 + THREADS - 1) / THREADS;
+
+// Return residual + the sum over ranks, in rank order: here of RANKS equal parts.
+__device__ __forceinline__ float add_ranks(float residual, float own) {
+    float total = own;
+#pragma unroll
+    for (int rank = 1; rank < RANKS; ++rank) total += own;
+    return residual + total;
+}
+
+__device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next) {
+    s.fill(next, out_tiles_of_block(), 2048, [&](int i) {
+        return a.o + (warp_id() * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
+    });
+}
+
+// One of a thread's outputs, and what is known of it before the sum: fetched while weights travel.
+struct Output {
+    int at, row, out, feature;  // its tile of the block, row of the step, output of the tile
+    bool mine, live;
+    float residual;
+    __device__ __forceinline__ Output(const LayerArgs& a, const float* stream, int n) {
+        int i = threadIdx.x + n * THREADS;
+        out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
+        mine = at < out_tiles_of_block();
+        feature = 16 * (OUT_TASKS * blockIdx.x + at) + out;
+        live = mine && __ldg(a.batch_ids + row) >= 0;
+        residual = live ? load_l2_one(stream + row * HIDDEN + feature) : 0.0f;
+    }
+};
+
+// Load a head a warp: merged by the stage before, or here. 8 numbers of a tile of 32 are 16 bytes.
+__device__ __forceinline__ void load_attended(const LayerArgs& a, Columns<DIM / 32>& x, char* shared) {
+    int lane = lane_id(), head = warp_id();
+    const u16* numbers = a.attended + head * ROWS * DIM;
+    const float* back = a.attended_back + head * ROWS;
+#if ATTENTION
+    if (ROWS <= FOLDED_ROWS) {
+        u16* own = (u16*)shared + head * ROWS * DIM;
+        float* own_back = (float*)(shared + WARPS * ROWS * DIM * 2) + head * ROWS;
+        for (int row = 0; row < ROWS; ++row) keep_attended(merge_head(a, row, head), own + row * DIM, own_back + row);
+        __syncwarp();
+        numbers = own, back = own_back;
+    }
+#endif
+#pragma unroll
+    for (int h = 0; h < HALVES; ++h) {
+        int row = 8 * h + (lane >> 2);
+#pragma unroll
+        for (int t = 0; t < DIM / 32; ++t) {
+            uint4 v = make_uint4(0, 0, 0, 0);
+            const u16* from = numbers + row * DIM + 32 * t + 8 * (lane & 3);
+            if (row < ROWS) v = ROWS <= FOLDED_ROWS && ATTENTION ? *(const uint4*)from : load_l2((const void*)from);
+            x.b[h][4 * t] = v.x, x.b[h][4 * t + 1] = v.y, x.b[h][4 * t + 2] = v.z, x.b[h][4 * t + 3] = v.w;
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            int column = 8 * h + 2 * (lane & 3) + j;
+            const float* from = back + min(column, ROWS - 1);
+            x.back[h][j] = FP8_BACK * (ROWS <= FOLDED_ROWS && ATTENTION ? *from : load_l2_one(from));
+        }
+    }
+    if (ROWS <= FOLDED_ROWS) __syncthreads();
+}
+
+// Write the stream after attention, in float32 and as the MLP's input, and the sums of its squares.
+__device__ __forceinline__ void write_mid(const LayerArgs& a, const Output& to, float own, float scale, float norm, float* squares) {
+    float mid = to.live ? add_ranks(to.residual, own * scale) : 0.0f;
+    if (to.mine) {
+        a.mid[to.row * HIDDEN + to.feature] = mid;
+        a.mid_normed[to.row * HIDDEN + to.feature] = to_bf16(mid * norm);
+    }
+    float square = mid * mid;
+#pragma unroll
+    for (int lanes = 8; lanes; lanes >>= 1) square += __shfl_xor_sync(~0u, square, lanes);
+    if (to.out == 0 && to.mine) squares[to.at * ROWS + to.row] = square;
+}
+
+__device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, char* smem) {
+    float* sums = (float*)smem;
+    Columns<DIM / 32> x;
+    mark(a, 10);
+    load_attended(a, x, smem);
+    mark(a, 11);
+    if (blockIdx.x >= OUT_BLOCKS) return;
+#pragma unroll 1
+    for (int i = 0; i < OUT_TASKS; ++i) {
+        float c[HALVES][4] = {};
+        multiply_fp8(c, x, s.take());
+        s.release();
+#pragma unroll
+        for (int h = 0; h < HALVES; ++h) leave_sums(sums + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
+    }
+    mark(a, 12);
+    float* squares = sums + OUT_TASKS * SUMS_FLOATS;  // [task][row]
+    float scale[OUT_OUTPUTS], norm[OUT_OUTPUTS];
+#pragma unroll
+    for (int n = 0; n < OUT_OUTPUTS; ++n) {
+        Output to(a, a.stream_in, n);
+        scale[n] = to.mine ? __ldg(a.o_scale + to.feature) : 0.0f;
+        norm[n] = to.mine ? __ldg(a.mlp_norm + to.feature) : 0.0f;
+        if (n == 0) __syncthreads();
+        write_mid(a, to, to.mine ? sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out) : 0.0f, scale[n], norm[n], squares);
+    }
+    __syncthreads();
+    if (threadIdx.x < ROWS) {
+        float total = 0;
+#pragma unroll
+        for (int i = 0; i < OUT_TASKS; ++i) total += squares[i * ROWS + threadIdx.x];
+        a.mid_squares[blockIdx.x * ROWS + threadIdx.x] = total;
+    }
+    mark(a, 13);
+}
+static_assert(4 * (OUT_TASKS * SUMS_FLOATS + OUT_TASKS * ROWS) <= STAGE_BYTES, "o's sums fit the stage's memory");

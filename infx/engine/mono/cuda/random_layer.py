@@ -1,0 +1,188 @@
+"""Random layers of one TP4 rank at true shapes, and a random step: what bench and checks run on.
+
+Weights are drawn on the device in the order in which kernels read them; a judge takes them apart
+again (`infx.engine.mono.cuda.judge`). Routing is that of the router on random streams: uniform.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infx.engine.mono.cuda.arguments import LayerArgs, layer_args
+from infx.engine.mono.cuda.packing import (
+    MOST_BELOW,
+    NUMBER_BYTES,
+    PIECE,
+    SCALE_BYTES,
+    SLOT_BYTES,
+    bf16_tiles,
+    fp8_tiles,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "narrowed"]
+
+HIDDEN, HEADS, QKV_HEADS, DIM, ROTARY, BLOCK = 6144, 16, 20, 128, 64, 128
+EXPERTS, TOPK, SLOTS, EXPERT_SIZE, TOPK_BLOCKS, PARTITIONS = 128, 4, 5, 768, 16, 8
+QKV_PARTS, ROUTER_PARTS, OUT_BLOCKS, REACH_PAGES = 4, 8, 128, 1024
+THETA = 5e6
+# Scales of MXFP4 groups that are drawn: numbers of about 3 x 2^-9, so that a layer keeps its size.
+SCALES = (117, 120)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomLayer:
+    """Tensors of a layer by the names of `LayerArgs`: weights as packed, caches, norms."""
+
+    tensors: dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of ``rows`` rows, each a request of its own at the end of ``context`` tokens."""
+
+    rows: int
+    context: int
+    pages_a_row: int
+    tensors: dict[str, Tensor]
+
+    def args(self, layer: RandomLayer, stream_in: Tensor, stream_out: Tensor) -> LayerArgs:
+        """Return what kernels get to run ``layer`` on this step."""
+        tensors = {**self.tensors, **layer.tensors, "stream_in": stream_in}
+        tensors["stream_out"] = stream_out
+        addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+        return layer_args({**addresses, "page_stride": self.pages_a_row})
+
+
+def make_layer(seed: int, pages: int, experts: bool = True) -> RandomLayer:
+    """Return a layer with caches of ``pages`` pages; 1 GB, of which 970 MB are experts."""
+    import torch
+
+    draw = torch.Generator("cuda").manual_seed(seed)
+    tensors: dict[str, Tensor] = {
+        "attention_norm": 1 + 0.1 * _normal(draw, HIDDEN),
+        "mlp_norm": 1 + 0.1 * _normal(draw, HIDDEN),
+        "head_norm": 1 + 0.1 * _normal(draw, QKV_HEADS - 1, DIM),
+        "router_bias": 0.01 * _normal(draw, EXPERTS),
+    }
+    for name, outputs, inputs, parts in (
+        ("qkv", QKV_HEADS * DIM, HIDDEN, QKV_PARTS),
+        ("o", HIDDEN, HEADS * DIM, 1),
+    ):
+        numbers, scale = _fp8(_normal(draw, outputs, inputs) / math.sqrt(inputs))
+        tensors[name], tensors[f"{name}_scale"] = fp8_tiles(numbers, parts), scale
+    router = (_normal(draw, EXPERTS, HIDDEN) / math.sqrt(HIDDEN)).bfloat16()
+    tensors["router"] = bf16_tiles(router.view(torch.int16), ROUTER_PARTS)
+    count = EXPERTS + 1 if experts else 1
+    tensors["up"] = _pieces(draw, count, HIDDEN // PIECE, 2 * EXPERT_SIZE // 16)
+    tensors["down"] = _pieces(draw, count, EXPERT_SIZE // PIECE, HIDDEN // 16)
+    for name in ("keys", "values", "index_keys"):
+        numbers, scale = _fp8(_normal(draw, pages * BLOCK, DIM))
+        tensors[name] = numbers
+        if name != "index_keys":
+            tensors[name.removesuffix("s") + "_scales"] = scale
+    return RandomLayer(tensors)
+
+
+def make_step(rows: int, context: int, pads: int = 0, seed: int = 0) -> Step:
+    """Return a step whose last ``pads`` rows are pads, with everything that a layer computes in."""
+    import torch
+
+    draw = torch.Generator("cuda").manual_seed(1000 + seed)
+    pages_a_row = -(-context // BLOCK)
+    row = torch.arange(rows, device="cuda", dtype=torch.int32)
+    pages = torch.randperm(rows * pages_a_row, generator=draw, device="cuda").int()
+    pages = pages.view(rows, pages_a_row)
+    positions = torch.full_like(row, context - 1)
+    last = pages[row.long(), (positions // BLOCK).long()]
+    angle = positions.double()[:, None] * THETA ** -(
+        torch.arange(0, ROTARY, 2, device="cuda", dtype=torch.float64) / ROTARY
+    )
+    tensors = {
+        "batch_ids": torch.where(row < rows - pads, row, -1),
+        "positions": positions,
+        "slots": last * BLOCK + positions % BLOCK,
+        "pages": pages,
+        "rotary": torch.cat((angle.cos(), angle.sin()), dim=1).float(),
+        **_scratch(rows),
+    }
+    return Step(rows, context, pages_a_row, tensors)
+
+
+def narrowed(step: Step, rows: int) -> Step:
+    """Return the first ``rows`` rows of ``step``, with scratch of their own."""
+    inputs = ("batch_ids", "positions", "slots", "pages", "rotary")
+    kept = {name: step.tensors[name][:rows].contiguous() for name in inputs}
+    return Step(rows, step.context, step.pages_a_row, kept | _scratch(rows))
+
+
+def _scratch(rows: int) -> dict[str, Tensor]:
+    """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
+    import torch
+
+    sizes = {
+        "qkv_sums": (QKV_PARTS, rows, QKV_HEADS * DIM),
+        "qkv_squares": (QKV_PARTS, rows),
+        "queries": (HEADS, rows, DIM),
+        "index_queries": (rows, DIM),
+        "scores": (rows, REACH_PAGES),
+        "partials": (rows, PARTITIONS, HEADS, DIM + 4),
+        "merged": (HEADS, rows, DIM),
+        "attended_back": (HEADS, rows),
+        "mid": (rows, HIDDEN),
+        "mid_squares": (OUT_BLOCKS, rows),
+        "logit_sums": (ROUTER_PARTS, rows, EXPERTS),
+        "routing": (rows, 2 * TOPK),
+    }
+    nan = {name: torch.full(size, torch.nan, device="cuda") for name, size in sizes.items()}
+    half = {
+        "attended": torch.full((HEADS, rows, DIM), torch.nan, device="cuda").half(),
+        "mid_normed": torch.full((rows, HIDDEN), torch.nan, device="cuda").bfloat16(),
+        "mids": torch.full((rows, SLOTS, EXPERT_SIZE), torch.nan, device="cuda").bfloat16(),
+    }
+    whole = {
+        "chosen": torch.full((rows, TOPK_BLOCKS), -7, device="cuda", dtype=torch.int32),
+        "deal": torch.zeros(4096, device="cuda", dtype=torch.uint8),
+        "trace": torch.zeros((132, 64), device="cuda", dtype=torch.int64),
+        "barrier": torch.zeros(1, device="cuda", dtype=torch.int32),
+        "merge_counts": torch.zeros(rows, device="cuda", dtype=torch.int32),
+        "give_up": torch.zeros(4, device="cuda", dtype=torch.int32),
+    }
+    return nan | half | whole
+
+
+def _normal(draw: object, *size: int) -> Tensor:
+    import torch
+
+    return torch.randn(size, generator=draw, device="cuda")  # type: ignore[call-overload, no-any-return]
+
+
+def _fp8(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return e4m3 bytes and their scales, one a row."""
+    import torch
+
+    from infx.engine.quant import fp8_quantise
+
+    numbers, scale = fp8_quantise(weight, -1)
+    return numbers.view(torch.uint8), scale[:, 0].contiguous()
+
+
+def _pieces(draw: object, experts: int, pieces: int, tiles: int) -> Tensor:
+    """Return random MXFP4 pieces: any bits are numbers, scales are of `SCALES`."""
+    import torch
+
+    size = (experts, pieces, tiles, SLOT_BYTES)
+    data = torch.randint(0, 256, size, generator=draw, device="cuda", dtype=torch.uint8)  # type: ignore[call-overload]
+    size = (*size[:-1], SCALE_BYTES)
+    lowest = MOST_BELOW + SCALES[0] - SCALES[1]
+    low, high = (
+        torch.randint(lowest, MOST_BELOW + 1, size, generator=draw, device="cuda")  # type: ignore[call-overload]
+        for _ in range(2)
+    )
+    data[..., NUMBER_BYTES : NUMBER_BYTES + SCALE_BYTES] = low | high << 4
+    data[..., NUMBER_BYTES + SCALE_BYTES :] = SCALES[1]
+    return data  # type: ignore[no-any-return]

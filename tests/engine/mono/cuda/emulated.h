@@ -1,0 +1,276 @@
+// Device code on a CPU: a block of 512 threads as fibers, its warps in lockstep where they exchange.
+//
+// What is checked is what kernels compute; not how fast, and no order of memory between blocks, which
+// run one after another. Kernels that wait for other blocks cannot run here.
+#pragma once
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define __device__
+#define __forceinline__ inline
+#define __noinline__
+#define __global__
+#define __grid_constant__
+#define __restrict__
+#define __align__(n)
+#define __shared__
+#define __launch_bounds__(...)
+using std::max;
+using std::min;
+
+struct int2 { int x, y; };
+struct uint2 { uint32_t x, y; };
+struct uint4 { uint32_t x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct dim3 { int x = 0, y = 0, z = 0; };
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+
+constexpr int EMULATED_THREADS = 512, EMULATED_SHARED = 72 * 1024;
+struct Meeting_point { int count = 0; unsigned generation = 0; };
+struct Fiber { ucontext_t context; std::vector<char> stack; bool ended = false; dim3 thread; };
+struct Warp { Meeting_point point; uint64_t words[32][8]; };
+struct Machine {
+    ucontext_t main;
+    std::vector<Fiber> fibers{EMULATED_THREADS};
+    Warp warps[EMULATED_THREADS / 32];
+    Meeting_point block;
+    int current = 0;
+};
+inline Machine machine;
+inline dim3 blockIdx, gridDim, blockDim{EMULATED_THREADS, 1, 1};
+extern char smem[];
+#define threadIdx (machine.fibers[machine.current].thread)
+
+inline void yield() {
+    swapcontext(&machine.fibers[machine.current].context, &machine.main);
+}
+inline void meet(Meeting_point& point, int wanted) {
+    const unsigned generation = point.generation;
+    if (++point.count == wanted) {
+        point.count = 0;
+        point.generation++;
+        return;
+    }
+    while (point.generation == generation) yield();
+}
+inline void __syncthreads() { meet(machine.block, EMULATED_THREADS); }
+inline void __syncwarp() { meet(machine.warps[threadIdx.x / 32].point, 32); }
+
+// Every lane of the warp hands in WORDS words and may read all lanes' before the next exchange.
+template <int WORDS, class Use>
+inline auto exchange(const uint64_t (&own)[WORDS], Use use) {
+    Warp& warp = machine.warps[threadIdx.x / 32];
+    const int lane = threadIdx.x % 32;
+    for (int i = 0; i < WORDS; i++) warp.words[lane][i] = own[i];
+    meet(warp.point, 32);
+    auto result = use(warp.words, lane);
+    meet(warp.point, 32);
+    return result;
+}
+template <class T>
+inline uint64_t word_of(T x) {
+    uint64_t word = 0;
+    memcpy(&word, &x, sizeof x);
+    return word;
+}
+template <class T>
+inline T from_lane(T x, int (*source)(int, int), int argument) {
+    const uint64_t own[1] = {word_of(x)};
+    return exchange(own, [&](auto& words, int lane) {
+        const int other = source(lane, argument);
+        T out;
+        memcpy(&out, &words[other < 0 || other > 31 ? lane : other][0], sizeof out);
+        return out;
+    });
+}
+template <class T>
+inline T __shfl_xor_sync(unsigned, T x, int far) {
+    return from_lane(x, [](int lane, int n) { return lane ^ n; }, far);
+}
+template <class T>
+inline T __shfl_up_sync(unsigned, T x, int far) {
+    return from_lane(x, [](int lane, int n) { return lane - n; }, far);
+}
+template <class T>
+inline T __shfl_down_sync(unsigned, T x, int far) {
+    return from_lane(x, [](int lane, int n) { return lane + n; }, far);
+}
+template <class T>
+inline T __shfl_sync(unsigned, T x, int from) {
+    return from_lane(x, [](int, int n) { return n & 31; }, from);
+}
+inline unsigned __ballot_sync(unsigned, bool x) {
+    const uint64_t own[1] = {x};
+    return exchange(own, [](auto& words, int) {
+        unsigned out = 0;
+        for (int i = 0; i < 32; i++) out |= (unsigned)words[i][0] << i;
+        return out;
+    });
+}
+inline bool __any_sync(unsigned all, bool x) { return __ballot_sync(all, x) != 0; }
+
+inline float __uint_as_float(uint32_t x) { float f; memcpy(&f, &x, 4); return f; }
+inline uint32_t __float_as_uint(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
+inline float __int_as_float(int x) { return __uint_as_float(x); }
+inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+inline void atomicOr(uint32_t* p, uint32_t bits) { *p |= bits; }
+inline int atomicAdd(int* p, int n) { *p += n; return *p - n; }
+template <class T> inline T __ldg(const T* p) { return *p; }
+template <class T> inline T __ldcg(const T* p) { return *p; }
+inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
+    const uint64_t bytes = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++)
+        out |= (uint32_t)(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
+
+// ---- the vocabulary of common.cuh and attn_ptx.cuh -------------------------------------------
+#include "args.cuh"
+
+inline int lane_id() { return threadIdx.x & 31; }
+inline int warp_id() { return threadIdx.x >> 5; }
+template <class To, class From>
+inline To loaded(const From* p) { To v; memcpy(&v, p, sizeof v); return v; }
+inline float4 load_l2(const float* p) { return loaded<float4>(p); }
+inline uint4 load_l2(const void* p) { return loaded<uint4>((const char*)p); }
+inline float load_l2_one(const float* p) { return *p; }
+inline uint2 load_l2_u32x2(const void* p) { return loaded<uint2>((const char*)p); }
+inline void store_four(float* p, float4 v) { memcpy(p, &v, sizeof v); }
+inline void copy_async_16(void* to, const void* from, bool there) {
+    if (there) memcpy(to, from, 16); else memset(to, 0, 16);
+}
+inline void copy_async_4(void* to, const void* from, bool there) {
+    if (there) memcpy(to, from, 4); else memset(to, 0, 4);
+}
+inline void copies_done() {}
+inline u32 count_up(u32* p) { return (*p)++; }
+
+inline u16 to_f16(float x) { const _Float16 half = x; u16 v; memcpy(&v, &half, 2); return v; }
+inline float f16(u16 x) { _Float16 half; memcpy(&half, &x, 2); return half; }
+inline u16 to_bf16(float x) {
+    const u32 bits = __float_as_uint(x);
+    return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+inline float bf16(u16 x) { return __uint_as_float((u32)x << 16); }
+inline u32 to_f16x2(float low, float high) { return to_f16(low) | (u32)to_f16(high) << 16; }
+inline u32 to_bf16x2(float low, float high) { return to_bf16(low) | (u32)to_bf16(high) << 16; }
+inline float low_bf16(u32 v) { return bf16(v & 0xffff); }
+inline float high_bf16(u32 v) { return bf16(v >> 16); }
+inline float low_f16(u32 v) { return f16(v & 0xffff); }
+inline float e4m3(u8 code) {
+    const int exponent = code >> 3 & 15, mantissa = code & 7;
+    const float size = (code & 127) == 127 ? NAN
+                       : exponent          ? std::ldexp(8.0f + mantissa, exponent - 10)
+                                           : std::ldexp((float)mantissa, -9);
+    return code & 128 ? -size : size;
+}
+inline u8 to_e4m3(float x) {
+    if (x != x) return 0x7f;
+    const float size = std::min(std::fabs(x), 448.0f);
+    u8 best = 0;
+    for (int code = 1; code < 127; code++) {
+        const float off = std::fabs(e4m3(code) - size), least = std::fabs(e4m3(best) - size);
+        if (off < least || (off == least && code % 2 == 0)) best = code;
+    }
+    return best | (std::signbit(x) ? 128 : 0);
+}
+inline u16 to_e4m3x2(float low, float high) { return to_e4m3(low) | to_e4m3(high) << 8; }
+inline u32 e4m3_to_f16x2(u16 pair) { return to_f16x2(e4m3(pair & 255), e4m3(pair >> 8)); }
+inline u32 times_bf16x2(u32 a, u32 b) {
+    return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
+}
+template <float (*NUMBER)(u16)>
+inline void emulated_mma(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    const uint64_t own[6] = {a0, a1, a2, a3, b0, b1};
+    exchange(own, [&](auto& words, int lane) {
+        for (int n = 0; n < 4; n++) {
+            const int row = lane / 4 + n / 2 * 8, column = lane % 4 * 2 + n % 2;
+            double sum = c[n];
+            for (int k = 0; k < 16; k++) {
+                const int quad = k % 8 / 2, shift = k % 2 * 16;
+                const u32 x = words[row % 8 * 4 + quad][k / 8 * 2 + row / 8];
+                const u32 y = words[column * 4 + quad][4 + k / 8];
+                sum += (double)NUMBER(x >> shift) * NUMBER(y >> shift);
+            }
+            c[n] = sum;
+        }
+        return 0;
+    });
+}
+inline void mma_f16(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    emulated_mma<f16>(c, a0, a1, a2, a3, b0, b1);
+}
+inline void mma_bf16(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    emulated_mma<bf16>(c, a0, a1, a2, a3, b0, b1);
+}
+inline float norm_factor(float squares, float size) {
+    return 1.0f / std::sqrt(squares / size + NORM_EPS);
+}
+inline float warp_max(float x) {
+    for (int lanes = 16; lanes; lanes >>= 1) x = std::fmax(x, __shfl_xor_sync(~0u, x, lanes));
+    return x;
+}
+inline float f16_scale(float largest, float& back) {
+    const int exponent = min(max((int)(__float_as_uint(largest) >> 23), 15), 254);
+    back = __uint_as_float((u32)(exponent - 14) << 23);
+    return __uint_as_float((u32)(268 - exponent) << 23);
+}
+constexpr u32 ALL_LANES = 0xffffffffu;
+inline float minus_infinity() { return -INFINITY; }
+inline void after_previous() {}
+inline void mark(const LayerArgs&, int) {}
+inline float max_nan(float a, float b) { return a != a || b != b ? NAN : std::max(a, b); }
+inline float exp2_of(float x) { return std::exp2(x); }
+
+// ---- running a kernel ------------------------------------------------------------------------
+typedef void (*Kernel)(LayerArgs);
+inline Kernel running;
+inline const LayerArgs* running_args;
+alignas(128) char smem[EMULATED_SHARED];
+inline void run_fiber() {
+    running(*running_args);
+    machine.fibers[machine.current].ended = true;
+    yield();
+}
+inline void run_block(Kernel kernel, const LayerArgs& a) {
+    running = kernel, running_args = &a;
+    memset(smem, 0xff, EMULATED_SHARED);  // poison: NaN
+    for (int i = 0; i < EMULATED_THREADS; i++) {
+        Fiber& fiber = machine.fibers[i];
+        fiber.stack.resize(64 * 1024);
+        fiber.ended = false;
+        fiber.thread = {i, 0, 0};
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.data();
+        fiber.context.uc_stack.ss_size = fiber.stack.size();
+        fiber.context.uc_link = &machine.main;
+        makecontext(&fiber.context, run_fiber, 0);
+    }
+    for (bool left = true; left;) {
+        left = false;
+        for (int i = 0; i < EMULATED_THREADS; i++) {
+            if (machine.fibers[i].ended) continue;
+            machine.current = i;
+            swapcontext(&machine.main, &machine.fibers[i].context);
+            left |= !machine.fibers[i].ended;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+"""Attention's kernels on the CPU: the device code compiled by g++, see ``emulated.h``."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+import infx.engine.mono.cuda
+
+KERNELS = Path(infx.engine.mono.cuda.__path__[0]) / "kernels"
+ENTRIES = ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge")
+KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
+_SHIM = '#pragma once\n#include "emulated.h"\n'
+_ENTRY = """#include "attn.cu"
+static Kernel kernels[] = {%s};
+extern "C" void run_kernel(int number, int blocks, const LayerArgs* a) {
+    for (int block = 0; block < blocks; block++) blockIdx.x = block, run_block(kernels[number], *a);
+}
+"""
+
+
+def fields() -> list[tuple[str, str]]:
+    """Return (name, struct format) of each field of ``LayerArgs``, as the header has them."""
+    text = re.sub(r"//.*", "", (KERNELS / "args.cuh").read_text())
+    body = text[text.index("struct LayerArgs") :]
+    found = re.findall(r"(?:const )?\w+(\*?) (\w+);", body[: body.index("};")])
+    return [(name, "P" if star else "i") for star, name in found]
+
+
+def packed(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return the bytes of ``LayerArgs`` over ``tensors``; other fields are null."""
+    table = tensors["pages"]
+    formats = "".join(form for _, form in fields())
+    values = [
+        table.stride(0)
+        if name == "page_stride"
+        else tensors[name].data_ptr()
+        if name in tensors
+        else 0
+        for name, _ in fields()
+    ]
+    return struct.pack("@" + formats + "0P", *values)
+
+
+class Emulated:
+    """A build of one width and one pair of caches."""
+
+    def __init__(self, folder: Path, rows: int, kv: str, index: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (*KERNELS.glob("attn*"), KERNELS / "args.cuh", KERNELS / "shape.cuh"):
+            shutil.copy(path, folder)
+        for name in ("common.cuh", "attn_ptx.cuh"):
+            (folder / name).write_text(_SHIM)
+        shutil.copy(Path(__file__).with_name("emulated.h"), folder)
+        (folder / "all.cpp").write_text(_ENTRY % ", ".join(ENTRIES))
+        made = folder / "all.so"
+        kinds = [f"-DROWS={rows}", f"-DKV_KIND={KINDS[kv]}", f"-DINDEX_KIND={KINDS[index]}"]
+        how = ["-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+        subprocess.run(["g++", *how, *kinds, "-o", made, folder / "all.cpp"], check=True)
+        self._run = ctypes.CDLL(str(made)).run_kernel
+
+    def launch(self, name: str, blocks: int, tensors: Mapping[str, Tensor]) -> None:
+        """Run the kernel ``name``, block after block."""
+        self._run(ENTRIES.index(name), blocks, packed(tensors))

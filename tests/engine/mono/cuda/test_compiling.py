@@ -1,0 +1,108 @@
+"""Builds: their text, their key, what is on disk, and what a compiler says of the kernels."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infx.domain.errors import InfraError
+from infx.engine.mono.cuda import compiling
+from infx.engine.mono.cuda.source import ARCHITECTURE, KERNELS, BuildSource, build_source
+from tests.programs import needs
+
+# 65,536 registers of an SM for 512 threads.
+MOST_REGISTERS = 128
+NVCC = needs("nvcc")
+
+
+def test_every_include_is_put_in_once() -> None:
+    text = build_source("unfused.cu", {"ROWS": 2}).text
+    assert "#include" not in text
+    assert "#pragma once" not in text
+    assert text.count("struct LayerArgs {") == 1
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match=r"nothing\.cu"):
+        build_source("nothing.cu", {})
+
+
+def test_a_key_is_of_text_and_defines() -> None:
+    first = build_source("mono.cu", {"ROWS": 1, "ATTENTION": 1})
+    assert first.key == build_source("mono.cu", {"ATTENTION": 1, "ROWS": 1}).key
+    assert first.key != build_source("mono.cu", {"ATTENTION": 1, "ROWS": 2}).key
+    assert first.key != BuildSource("mono", first.text + "\n", first.defines).key
+
+
+def test_what_is_on_disk_is_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = BuildSource("some", "text", ())
+    made: list[str] = []
+    monkeypatch.setattr(compiling, "compile_cubin", lambda s: made.append(s.key) or b"code")
+    assert compiling.cubin_of(source, tmp_path / "cuda") == b"code"
+    assert compiling.cubin_of(source, tmp_path / "cuda") == b"code"
+    assert made == [source.key]
+    assert [path.name for path in (tmp_path / "cuda").iterdir()] == [f"{source.key}.cubin"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(compiling, "compile_cubin", lambda _: b"code")
+    with pytest.raises(InfraError, match="INFX_MONO_CACHE"):
+        compiling.cubin_of(BuildSource("some", "text", ()), tmp_path / "file" / "cuda")
+
+
+def test_the_folder_is_the_one_for_compiled_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFX_MONO_CACHE", "/somewhere")
+    assert compiling.cubin_folder() == Path("/somewhere/cuda")
+
+
+def test_a_machine_without_a_compiler_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "_has_nvrtc", lambda: False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refusal = compiling.refuse_compiler()
+    assert refusal is not None
+    assert (refusal.code, refusal.level) == ("mono-no-compiler", "bind")
+    (tmp_path / "nvcc").write_text("#!/bin/sh\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    assert compiling.refuse_compiler() is None
+
+
+@NVCC
+def test_what_does_not_compile_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_has_nvrtc", lambda: False)
+    with pytest.raises(InfraError, match=r"broken.*expected"):
+        compiling.compile_cubin(BuildSource("broken", "int f( {", ()))
+
+
+@pytest.mark.slow
+@NVCC
+@pytest.mark.parametrize("rows", [1, 16])
+@pytest.mark.parametrize(("file", "kernels"), [("unfused.cu", 6), ("mono.cu", 1)])
+def test_kernels_fit(tmp_path: Path, file: str, kernels: int, rows: int) -> None:
+    source = build_source(file, {"ROWS": rows, "ATTENTION": 1, "KV_KIND": 1, "INDEX_KIND": 1})
+    text = tmp_path / file
+    text.write_text(source.text)
+    command = ["nvcc", f"-arch={ARCHITECTURE}", "-cubin", "-std=c++17", "-Xptxas", "-v"]
+    command += [*source.options, "-o", str(tmp_path / "kernel.cubin"), str(text)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    registers = [int(n) for n in re.findall(r"Used (\d+) registers", done.stderr)]
+    spills = [int(n) for n in re.findall(r"(\d+) bytes spill", done.stderr)]
+    assert len(registers) == kernels
+    assert max(registers) <= MOST_REGISTERS
+    assert max(spills) == 0
+
+
+def test_kernel_files_travel_with_the_package() -> None:
+    assert {path.suffix for path in KERNELS.iterdir()} == {".cu", ".cuh"}
+    assert os.access(KERNELS / "args.cuh", os.R_OK)
