@@ -52,8 +52,14 @@ def find_samples(place: Path) -> Path:
 
     Raises UsageError (``not-samples``) where there is none, or more than one.
     """
-    if place.is_file():
-        return place
+    try:
+        if place.is_file():
+            return place
+    except OSError as error:  # a name that no file can have
+        hint = "name a samples file, its folder, or a score: 1199/1319 or 0.909/1319"
+        raise UsageError(
+            "not-samples", f"{str(place)[:60]} …: {error.strerror}", hint=hint
+        ) from error
     found = sorted(path for name in _NAMES for path in place.rglob(name))
     if len(found) == 1:
         return found[0]

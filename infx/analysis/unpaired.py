@@ -21,7 +21,7 @@ LEAST = 5
 """Right and wrong answers that a side must be expected to have for a normal law to describe it: the
 usual rule (Fleiss, as above)."""
 
-_COUNTED = re.compile(r"(\d+|\d*\.\d+)/(\d+)")
+_COUNTED = re.compile(r"(\d{1,15}|\d{0,15}\.\d{1,30})/(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

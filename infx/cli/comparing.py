@@ -77,11 +77,10 @@ def _stands_on(comparison: Comparison) -> str:
 def _repeats(comparison: Comparison) -> str:
     """Say how often each side was measured, how, and where their noise is from."""
     a, b = comparison.repeats
-    times = (
-        f"{a} repeats in pairs" if comparison.basis == "repeats-paired" else f"{a} and {b} repeats"
-    )
+    paired = comparison.basis == "repeats-paired"
+    times = f"each measured {a} times in turn" if paired else f"measured {a} and {b} times"
     points = comparison.noise_points
-    return f"{times}, noise of {points} points of the line" if points > 1 else times
+    return f"{times}, noise from {points} points of the line" if points > 1 else times
 
 
 def _lines(lines: Sequence[LineChange]) -> None:

@@ -11,7 +11,7 @@ CONFIG_CODES: dict[str, tuple[str, str]] = {
     "file-not-found": ("the named file does not exist", "check the path"),
     "file-unreadable": (
         "the file cannot be read",
-        "check its permissions",
+        "name a file, and check its permissions",
     ),
     "file-empty": ("the file holds no YAML document", "write at least one matrix entry"),
     "not-utf8": ("the file is not UTF-8", "save it as UTF-8"),

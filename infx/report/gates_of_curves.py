@@ -46,7 +46,7 @@ def noise(valid: Sequence[PointRow]) -> Gate:
     sentence += f"may move {count(len(unsure), 'point')}" if unsure else "moves none"
     sentence += " on or off the frontier"
     untold = len(valid) - len(chances)
-    sentence += f"; of the {count(untold, 'other')} that cannot be told." if untold else "."
+    sentence += f"; of {count(untold, 'point')} on other lines nobody can tell." if untold else "."
     items = tuple(
         f"{row.record.point.label}: {percent(chance)} on the frontier" for row, chance in unsure
     )

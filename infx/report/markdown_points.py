@@ -44,14 +44,19 @@ def regressions(model: ReportModel, cut: Cut) -> list[str]:
 
 
 def lost(model: ReportModel, cut: Cut) -> list[str]:
-    """Return the points that do not count, with the reason."""
+    """Return the points, and the repeats of valid ones, that do not count, with the reason."""
     rows = [row for row in model.rows if not row.valid]
-    if not rows:
-        return []
     told = [
         (row.record.point.label, str(row.record.status), "; ".join(row.faults) or _why(row))
         for row in cut.few(rows, "points that do not count")
     ]
+    repeats = [one for row in model.rows if row.valid for one in row.lost]
+    told += [
+        (f"{one.point.label}, a repeat", str(one.status), one.status.sentence)
+        for one in cut.few(repeats, "repeats that do not count")
+    ]
+    if not told:
+        return []
     return [bold("Points that do not count"), table(("Point", "Status", "Why"), told, cut)]
 
 

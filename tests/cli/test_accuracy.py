@@ -70,6 +70,8 @@ def test_what_would_have_been_seen_is_told_of_no_difference(tmp_path: Path) -> N
         (["0.9/1319"], ["bad-option"]),
         (["12/3", "1/3"], ["bad-option", "12/3 is no score", "0.909/1319"]),
         (["nowhere.jsonl", "1/3"], ["not-samples", "there is no nowhere.jsonl"]),
+        (["x" * 300, "1/3"], ["not-samples", "File name too long", "0.909/1319"]),
+        (["9" * 400 + "/1319", "1/3"], ["not-samples", "File name too long"]),
     ],
 )
 def test_wrong_words_exit_2(arguments: list[str], words: list[str]) -> None:

@@ -127,7 +127,7 @@ def test_two_runs_are_compared(results: Path) -> None:
 
 def test_further_runs_are_repeats(results: Path) -> None:
     told = here("compare", FIRST, SECOND, "--axis", "mono", "--results", results).stdout
-    assert "2 repeats in pairs, 48 and 48 requests in all" in told
+    assert "each measured 2 times in turn, 48 and 48 requests in all" in told
     assert "Student's t" in told
     assert "One interval of twenty misses by chance" in told
 
@@ -143,7 +143,8 @@ def test_repeats_that_were_measured_in_turn_are_pairs(tmp_path: Path) -> None:
             sides.append(arm_of(folder, mono(of, "on"), noisy(24, repeat, factor), *more))
     keep(tmp_path, FIRST, sides)
     told = here("compare", "--axis", "mono", "--results", tmp_path).stdout
-    assert "2 repeats in pairs, noise of 2 points of the line, 48 and 48 requests in all" in told
+    basis = "each measured 2 times in turn, noise from 2 points of the line"
+    assert f"{basis}, 48 and 48 requests in all" in told
     [itl] = [line for line in told.splitlines() if line.startswith("P90 ITL")][:1]
     assert "-19.5 %" in itl
     assert itl.endswith("better")

@@ -19,7 +19,6 @@ import pytest
 from infx.analysis.energy import energy_of
 from infx.analysis.validity import judge
 from infx.domain.axes import Axes
-from infx.domain.serial import decode
 from infx.domain.status import CANCELLED
 from infx.job import power
 from infx.job.accuracy import evaluate
@@ -27,7 +26,6 @@ from infx.job.orchestrate import Job
 from infx.job.power import devices, sampled
 from infx.job.server import Server
 from infx.job.signals import Stopped
-from infx.job.spec import JobSpec
 from tests.job.jobs import arm, point, records, write_job
 from tests.job.processes import processes_of, wait_until
 
@@ -207,8 +205,7 @@ def test_a_term_after_the_client_keeps_what_was_measured(
         sampling.enter_context(stopped_in_the_tail())
 
     monkeypatch.setattr(Job, "_fill", fill)
-    write_job(tmp_path, point(arm()), point(arm(), conc=2))
-    spec = decode((tmp_path / "job.json").read_bytes(), JobSpec)
+    spec = write_job(tmp_path, point(arm()), point(arm(), conc=2))
     with pytest.raises(Stopped):
         Job(spec, tmp_path, evaluate=evaluate)._measure_all(cast(Server, None))
     assert [record.status.state for record in records(tmp_path)] == ["measured", "cancelled"]

@@ -109,6 +109,15 @@ def test_repeats_and_chances_have_columns_where_there_are_any() -> None:
     assert "Chance" not in once()
 
 
+def test_a_repeat_that_does_not_count_is_told_with_its_reason() -> None:
+    records = sample_records()
+    bad = Status("invalid", "no-export", "the folder is empty")
+    text = markdown(build([*records, record(records[3].point, bad)], sample_plan(records), FACTS))
+    assert "1 repeat without effect: not valid." in text
+    [line] = [line for line in text.splitlines() if ", a repeat | " in line]
+    assert line.endswith("| invalid:no-export | the folder is empty |")
+
+
 def test_costs_have_columns_where_there_are_any() -> None:
     points = many_points(20)
     text = markdown(build(many_records(points), many_plan(points), FACTS))

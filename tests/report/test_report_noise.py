@@ -11,7 +11,7 @@ from infx.report import lines
 from infx.report.build import build
 from infx.report.model import Gate, ReportModel
 from tests.report.many_points import many_plan, many_points, many_records
-from tests.report.sample_runs import FACTS, LLAMA, empty_plan, measurement, point, record
+from tests.report.sample_runs import FACTS, LLAMA, MINI, empty_plan, measurement, point, record
 
 
 def gate(model: ReportModel, name: str) -> Gate:
@@ -92,6 +92,13 @@ def test_a_point_without_a_second_run_is_counted() -> None:
     assert told.sentence == (
         "1 of 2 valid points measured more than once; noise moves none on or off the frontier."
     )
+
+
+def test_a_line_that_was_measured_once_is_not_called_sure() -> None:
+    made = [(LLAMA, 10.0), (LLAMA, 10.001), (MINI, 15.0)]
+    records = [record(point(e, 1, 1), measurement=measurement(1, ms, 10)) for e, ms in made]
+    told = gate(build(records, empty_plan(), FACTS), "Noise")
+    assert told.sentence.endswith("the frontier; of 1 point on other lines nobody can tell.")
 
 
 def test_coverage_counts_measured_invalid_and_advised() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from infx.domain.record import PointRecord
 from infx.report.build import build, build_runs
+from infx.report.labels import labels_of
 from infx.report.model import DECIDING, ReportModel
 from infx.report.palette import LIGHT
 from infx.report.placing import SPAN, axis_of
@@ -97,6 +98,17 @@ def test_repeats_fill_the_mark_and_draw_band_and_intervals() -> None:
     small = panel(model, large=False)
     assert len(small.patches) == 0
     assert len(small.get_lines()) < len(shown.get_lines())
+
+
+def test_names_of_lines_in_the_right_half_end_where_the_page_ends_them() -> None:
+    model = model_of(sample_records())
+    chart = model.charts[0]
+    labels = labels_of(
+        chart, axis_of(chart.x, model.rows).first, axis_of(chart.y, model.rows, up=True).first
+    )
+    assert {label.ends for label in labels} == {True, False}
+    names = {text.get_text(): text.get_ha() for text in panel(model).texts}
+    assert [names[label.text] == "right" for label in labels] == [label.ends for label in labels]
 
 
 def test_a_reused_point_is_grey() -> None:

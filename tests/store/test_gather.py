@@ -155,6 +155,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path):
     with Store(tmp_path / "store.sqlite") as store, pytest.raises(UsageError) as caught:
         gather(store, tmp_path, judge)
     assert caught.value.code == "not-a-run"
+    assert "infx status" in caught.value.hint
 
 
 def test_each_time_that_a_point_is_measured_stands_by_itself(tmp_path: Path):
