@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.exports import START_NS, write_export
 from benchmarks.plan import counting_s
+from benchmarks.saving import tell
 from infx.config.load import load_matrix
 from infx.config.project import Project
 from infx.domain.plan import Job, Plan
@@ -164,10 +165,7 @@ def main() -> None:
         "counting_s": round(counting_s(), 2),
         **measure(options.points, options.requests, options.repeats),
     }
-    print(json.dumps(results, indent=2))
-    if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
+    tell(results, RESULT, save=options.save)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.exports import write_export
 from benchmarks.plan import counting_s, seconds
+from benchmarks.saving import tell
 from infx.analysis.asked import Asked
 from infx.analysis.export import read_export
 from infx.analysis.measurements import measure
@@ -79,10 +80,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
     options = parser.parse_args()
     results = compare(options.rounds, options.requests)
-    print(json.dumps(results, indent=2))
-    if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
+    tell(results, RESULT, save=options.save)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time `infx plan` as a whole process, and the expansion of 100,000 candidates inside one.
 
-    python benchmarks/plan.py [--save]
+    python -m benchmarks.plan [--save]
 
 Both stand beside the time of a counting loop of the same run, since machines are shared and noisy.
 """
@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.saving import tell
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks/results/plan.json"
@@ -95,10 +97,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
     options = parser.parse_args()
     results = measure(options.repeats)
-    print(json.dumps(results, indent=2))
-    if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
+    tell(results, RESULT, save=options.save)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ stands beside the clock's.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import statistics
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.plan import counting_s, seconds
+from benchmarks.saving import tell
 from infx.report.build import build_runs
 from infx.report.data import data_of
 from infx.report.html import html
@@ -109,10 +109,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
     options = parser.parse_args()
     results = measure(options.points, options.repeats)
-    print(json.dumps(results, indent=2))
-    if options.save:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps(results, indent=2) + "\n")
+    tell(results, RESULT, save=options.save)
 
 
 if __name__ == "__main__":

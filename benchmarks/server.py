@@ -1,6 +1,6 @@
 """How much of the step loop's token rate survives the server, for one request at a time.
 
-    python benchmarks/server.py [--save] [--rounds 5] [--tokens 128]
+    python -m benchmarks.server [--save] [--rounds 5] [--tokens 128]
 
 Three arms in turn, round after round, since machines are shared and noisy: the step loop (its
 scheduler and runner, in this process), the same configuration behind the server and a streaming
@@ -22,6 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from benchmarks.saving import tell
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks/results/server.json"
@@ -138,10 +140,7 @@ def measured(about: str | None, compare: Callable[[int, int], dict[str, Any]], p
     parser.add_argument("--save", action="store_true", help=f"write {path.name}")
     options = parser.parse_args()
     results = compare(options.rounds, options.tokens)
-    print(json.dumps(results, indent=2))
-    if options.save:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
+    tell(results, path, save=options.save)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Tolerance:
     reason: str
 
     def __str__(self) -> str:
-        return f"limit ±{self.share * 100:.2g} % at {self.steps} steps ({self.reason})"
+        return f"limit ±{self.share * 100:.2g} % at {self.steps:,} steps ({self.reason})"
 
 
 def independent_draws(record: PointRecord) -> int | None:

@@ -165,7 +165,9 @@ def _beside(
         return Pair(before=tuple(first), after=tuple(second), differences=(told,)), []
     before, after = (tuple(side[place] for place in shared) for side in places)
     left_out = [
-        LeftOut(run_id=one.run_id, label=one.label, why=f"not measured on the other {told.name}")
+        LeftOut(
+            run_id=one.run_id, label=one.label, why=f"not measured beside the other {told.name}"
+        )
         for side in places
         for place, one in side.items()
         if place not in shared
@@ -173,13 +175,20 @@ def _beside(
     return Pair(before=before, after=after, differences=(told,), paired=True), left_out
 
 
-def _places(side: Sequence[Seen]) -> dict[tuple[str, str, int], Seen]:
-    """Return repeats by where they were measured: their run with group and number, or their run
-    where it measured them once. Nothing where one has no such place."""
+def _places(side: Sequence[Seen]) -> dict[tuple[str, str, int, str], Seen]:
+    """Return repeats by where they were measured: their run with group, number and allocation, or
+    their run where it measured them once. Nothing where one has no such place."""
     counts = Counter(one.run_id for one in side)
     if any(counts[one.run_id] > 1 and not one.group for one in side):
         return {}
-    return {(one.run_id, one.group, one.repeat if one.group else 1): one for one in side}
+    return {_place(one): one for one in side}
+
+
+def _place(one: Seen) -> tuple[str, str, int, str]:
+    """A part of a group that was tried again had an allocation of its own."""
+    if not one.group:
+        return one.run_id, "", 1, ""
+    return one.run_id, one.group, one.repeat, one.record.attempt.batch if one.record else ""
 
 
 def _check_varies(seen: Sequence[Seen], axis: str) -> None:

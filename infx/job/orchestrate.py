@@ -293,6 +293,8 @@ class Job:
             scheduler_id=self.allocation.scheduler_id,
             started_s=started_s,
             node=self.allocation.node,
+            batch=spec.batch,
+            task=spec.task,
             repeat=spec.job.repeat,
         )
 

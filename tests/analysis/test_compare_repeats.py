@@ -82,8 +82,23 @@ def test_a_repeat_without_a_partner_is_named(tmp_path: Path) -> None:
     found = compare_axis(arms, "mono")
     assert found.points[0].comparison.basis == "requests-paired"
     assert [(one.label, one.why) for one in found.left_out] == [
-        (arms[2].label, "not measured on the other mono")
+        (arms[2].label, "not measured beside the other mono")
     ]
+
+
+def test_a_part_that_was_tried_again_on_another_allocation_is_no_pair(tmp_path: Path) -> None:
+    arms = in_turn(tmp_path, 0.8, 0.8, 0.8)
+    arms[2] = allocated(arms[2], "tried-again")
+    found = compare_axis(arms, "mono")
+    assert found.points[0].comparison.repeats == (2, 2)
+    assert {one.why for one in found.left_out} == {"not measured beside the other mono"}
+    assert {one.label for one in found.left_out} == {arms[2].label, arms[3].label}
+
+
+def allocated(one: Seen, batch: str) -> Seen:
+    assert one.record
+    attempt = replace(one.record.attempt, batch=batch)
+    return replace(one, record=replace(one.record, attempt=attempt))
 
 
 def test_two_runs_may_have_repeated_their_points(tmp_path: Path) -> None:

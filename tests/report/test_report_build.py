@@ -233,7 +233,7 @@ def test_acceptance_is_counted_over_all_measured_points() -> None:
     told = gate(sample(), "Acceptance")
     assert told.level == "attention"
     assert "realised on 3 of 4 measured points" in told.sentence
-    assert "limit ±1 % at 4100 steps (1 % of it)" in told.sentence
+    assert "limit ±1 % at 4,100 steps (1 % of it)" in told.sentence
     # Another fault decides the status, and the finding is still counted.
     records = sample_records()
     worse = replace(records[6], status=Status("invalid", "errors", "too many"))
