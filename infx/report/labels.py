@@ -59,6 +59,7 @@ def labels_of(chart: Chart, x: Placed, y: Placed) -> list[Label]:
     if len(highest) > LINES_NAMED:
         return []
     taken = [(across - 10, across + 34, up) for across, up in places]
+    taken += [(across + 7, across + 34, up - 8) for across, up in places]  # its concurrency
     taken += [box for line in chart.frontiers.values() for box in _along(line, chart, x, y)]
     named = [_label(number, *highest[number], taken) for number in sorted(highest)]
     return [label for label in named if label] if all(named) else []

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT, X_METRICS
 from infx.report.build import build
 from infx.report.figures import figure, plain, signed
+from infx.report.labels import CHARACTER, HEIGHT, WIDTH, labels_of
 from infx.report.model import DECIDING, Band, PointRow, Shown
 from infx.report.palette import SHAPES
 from infx.report.placing import SPAN, axis_of, band_outline, step_corners
@@ -87,6 +88,22 @@ def test_lines_are_named_in_the_chart_but_in_a_crowd() -> None:
     model = many(200)
     x, y = (axis_of(m, model.rows, up=up) for m, up in ((NORTH_STAR, False), (THROUGHPUT, True)))
     assert names(ET.fromstring(chart_svg(model.charts[0], x, y, model.rows))) == []
+
+
+def test_no_name_covers_a_concurrency() -> None:
+    records = sample_records()
+    model = build(records, sample_plan(records), FACTS)
+    for chart in model.charts:
+        x, y = axis_of(chart.x, model.rows).first, axis_of(chart.y, model.rows, up=True).first
+        told = [(x.place(m.x) / SPAN * WIDTH, y.place(m.y) / SPAN * HEIGHT) for m in chart.marks]
+        for label in labels_of(chart, x, y):
+            across, up = label.x / SPAN * WIDTH, label.y / SPAN * HEIGHT
+            width = len(label.text) * CHARACTER
+            left = across - width if label.ends else across
+            assert not any(
+                left < at + 30 and at + 9 < left + width and abs(up - (height - 7)) < 11
+                for at, height in told
+            ), label
 
 
 def test_no_line_is_named_where_one_name_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
