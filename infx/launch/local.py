@@ -50,7 +50,7 @@ class LocalExecutor:
     """
 
     tick_s = 0.25
-    policy = Policy(retries=0)  # the same machine would fail it again
+    policy = Policy(retries=0, voids=None)  # the same machine would fail it again
     durable = False
 
     def __init__(

@@ -24,12 +24,14 @@ MOST_VOIDS = 10
 class Policy:
     """New attempts after failures of the machine: of one job, and of a whole run.
 
-    A node that failed ``per_node`` attempts of a run gets no more of them.
+    A node that failed ``per_node`` attempts of a run gets no more of them. ``voids`` is how often a
+    job may be submitted and not start; None where only the end of its driver does that.
     """
 
     retries: int = 2
     per_node: int = 2
     per_run: int = 20
+    voids: int | None = MOST_VOIDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +48,19 @@ def decide(job: Sequence[Ending], run: Sequence[Ending], policy: Policy) -> Deci
     last = job[-1]
     if last.outcome not in RETRIED:
         return Decision(again=False)
-    if why := _hopeless_void(job) if last.outcome == "void" else _hopeless(job, run, policy):
+    if why := _hopeless_void(job, policy) if _is_void(last) else _hopeless(job, run, policy):
         return Decision(again=False, why=why)
     return Decision(again=True, why=last.sentence, exclude=bad_nodes(job, run, policy))
 
 
-def _hopeless_void(job: Sequence[Ending]) -> str:
+def _is_void(ending: Ending) -> bool:
+    return ending.outcome == "void"
+
+
+def _hopeless_void(job: Sequence[Ending], policy: Policy) -> str:
     voids = _count(job, "void")
-    return f"{job[-1].sentence}, {voids} times" if voids >= MOST_VOIDS else ""
+    hopeless = policy.voids is not None and voids >= policy.voids
+    return f"{job[-1].sentence}, {voids} times" if hopeless else ""
 
 
 def _hopeless(job: Sequence[Ending], run: Sequence[Ending], policy: Policy) -> str:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infx.domain.outcome import Ending, Outcome
+from infx.launch.local import LocalExecutor
 from infx.launch.policy import MOST_VOIDS, Policy, bad_nodes, decide, repeats
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -143,3 +144,9 @@ def test_attempts_that_follow_the_policy_are_bounded(
 def test_a_void_end_keeps_the_nodes_out_that_failed_the_job() -> None:
     job = [infra("a", "node1"), replace(VOID, node="")]
     assert decide(job, job, POLICY).exclude == ("node1",)
+
+
+def test_a_job_that_only_its_driver_ends_is_tried_again_for_ever() -> None:
+    """Whoever kills infx eleven times on one machine resumes for the twelfth."""
+    assert not decide([VOID] * MOST_VOIDS, [], Policy()).again
+    assert decide([VOID] * 5 * MOST_VOIDS, [], LocalExecutor.policy).again
