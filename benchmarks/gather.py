@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.exports import START_NS, write_export
-from benchmarks.plan import counting_s
+from benchmarks.plan import children_cpu_s, counting_s
 from benchmarks.saving import tell
 from infx.config.load import load_matrix
 from infx.config.project import Project
@@ -118,12 +117,6 @@ def gathered(results: Path, run: Path, points: int) -> tuple[float, float]:
     states = [point["status"]["state"] for point in json.loads(done.stdout)["data"]["points"]]
     assert states == ["ok"] * points, set(states)
     return seconds, cpu
-
-
-def children_cpu_s() -> float:
-    """Return the CPU seconds of the processes that ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def measure(points: int, requests: int, repeats: int) -> dict[str, Any]:

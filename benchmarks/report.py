@@ -10,7 +10,6 @@ stands beside the clock's.
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plan import counting_s, seconds
+from benchmarks.plan import children_cpu_s, counting_s, seconds
 from benchmarks.saving import tell
 from infx.report.build import build_runs
 from infx.report.data import data_of
@@ -45,14 +44,13 @@ CASES: dict[str, list[str]] = {
 def process_s(results: Path, arguments: list[str]) -> tuple[float, float]:
     """Return the seconds of one `infx report`: on the clock, and of the processor."""
     argv = [sys.executable, "-m", "infx", "report", *arguments, "-o", "report.html"]
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    had = children_cpu_s()
     took = seconds(
         lambda: subprocess.run(
             [*argv, "--results", str(results)], cwd=results, capture_output=True, check=True
         )
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return took, after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime
+    return took, children_cpu_s() - had
 
 
 def timed(results: Path, arguments: list[str], repeats: int) -> dict[str, float]:

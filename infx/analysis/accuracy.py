@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from infx.analysis.statistics import wilson
+from infx.analysis.statistics import Z95, wilson
 from infx.domain.record import FilterScore, PointRecord, Score
 
 __all__ = ["Answer", "FilterVerdict", "judge_record", "judge_score"]
 
 Answer = Literal["pass", "fail", "undecided", "no-bar"]
-
-_Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +66,8 @@ def _judge(name: str, found: FilterScore, questions: int) -> FilterVerdict:
 def _interval(found: FilterScore, questions: int) -> tuple[float, float]:
     """Return Wilson's interval of a share; of a metric that is none, ± 1.96 standard errors."""
     if 0 <= found.score <= 1:
-        return wilson(found.score, questions, _Z95)
-    return found.score - _Z95 * found.stderr, found.score + _Z95 * found.stderr
+        return wilson(found.score, questions)
+    return found.score - Z95 * found.stderr, found.score + Z95 * found.stderr
 
 
 def _answer(low: float, high: float, bar: float | None) -> Answer:

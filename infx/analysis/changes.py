@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from infx.analysis.intervals import percentile_of, rate_of, request_interval
 from infx.analysis.metrics import COMPARED, Drawn, Metric, Priced
@@ -16,11 +16,13 @@ from infx.domain.errors import InfxError
 from infx.domain.record import Energy, Measurement
 
 __all__ = [
+    "VERDICTS",
     "Basis",
     "Change",
     "Comparison",
     "Observed",
     "Sides",
+    "Verdict",
     "compare",
     "compare_figures",
     "observe",
@@ -28,6 +30,9 @@ __all__ = [
 ]
 
 Verdict = Literal["better", "worse", "no-difference-seen", "not-enough-data"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""What a figure's change may be, in the order of reports."""
+
 Basis = Literal["requests-paired", "requests", "repeats-paired", "repeats"]
 Interval = tuple[float, float]
 

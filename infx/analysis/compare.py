@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from infx.analysis.answers import ScoreChange, compare_scores
 from infx.analysis.changes import (
-    Change,
     Comparison,
     Observed,
     Sides,
@@ -22,7 +21,7 @@ from infx.analysis.pairing import LeftOut, Pair, Pairing, Seen, pair_axis, pair_
 from infx.analysis.servers import Difference
 from infx.domain.axes import kebab
 
-__all__ = ["Change", "Compared", "ComparedPoint", "ComparedScore", "compare_axis", "compare_runs"]
+__all__ = ["Compared", "ComparedPoint", "ComparedScore", "compare_axis", "compare_runs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from infx.domain.hardware import Price, Provisioned
 
-__all__ = ["Price", "provisioned_told", "told", "usd_per_m_tokens"]
+__all__ = ["provisioned_told", "told", "usd_per_m_tokens"]
 
 _HOUR_S = 3600
 _MILLION = 1e6

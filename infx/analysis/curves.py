@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from infx.analysis.metrics import NORTH_STAR, Metric, Priced
 from infx.analysis.pareto import frontier
 from infx.analysis.repeats import mean_of
-from infx.domain.axes import kebab
-from infx.domain.point import Accuracy, Point, Workload
+from infx.domain.partners import load_of
+from infx.domain.point import Accuracy, Point
 from infx.domain.record import PointRecord
 
-__all__ = ["Line", "asked_of", "line_frontiers", "line_of", "lines_of", "priced"]
+__all__ = ["Line", "line_frontiers", "line_of", "lines_of", "priced"]
 
 _LOAD = ("requests", "warmup-requests")
 """What follows the concurrency of a point, and so differs along a line."""
@@ -51,16 +51,6 @@ class Line:
         ]
 
 
-def asked_of(workload: Workload) -> dict[str, object]:
-    """Return what a workload asks, by the names of the matrix: not what it is judged by, nor where
-    sessions lie that are told by their content."""
-    asked = {kebab(f.name): getattr(workload, f.name) for f in fields(workload)}
-    told_by_content = ("trace",) if asked.get("content") and "trace" in asked else ()
-    for name in ("bars", "error-share", "source", "longest", *told_by_content):
-        asked.pop(name, None)
-    return asked
-
-
 def line_of(point: Point) -> Line:
     """Return the line of a throughput point."""
     workload, arm = point.workload, point.arm
@@ -69,7 +59,7 @@ def line_of(point: Point) -> Line:
         "model": arm.model.name,
         "precision": arm.model.precision,
         "hardware": arm.hardware,
-        **{name: value for name, value in asked_of(workload).items() if name not in _LOAD},
+        **{name: value for name, value in load_of(workload).items() if name not in _LOAD},
     }
     return Line(
         entry=point.entry,

@@ -17,7 +17,7 @@ from infx.analysis.power_log import OFFSET, PowerLog, Sample, read_power_log
 from infx.domain.findings import Finding, Where
 from infx.domain.record import Energy, Measurement
 
-__all__ = ["LONGEST_GAP_S", "energy_of", "metered"]
+__all__ = ["energy_of", "metered"]
 
 LONGEST_GAP_S = 3.0
 """Between two samples of an accelerator, at one a second: what lies between is not known."""
@@ -50,7 +50,8 @@ class _Fault:
 def energy_of(log: str, window: Window, gpus: int) -> Energy:
     """Return what ``gpus`` accelerators drew over ``window``, from the text of a log; without
     figures, and with the codes of the reasons, where it does not tell."""
-    return _energy(read_power_log(log), window, gpus)[0]
+    read = read_power_log(log)
+    return _energy(read, _curves(read.samples, window), window, gpus)[0]
 
 
 def metered(
@@ -62,15 +63,16 @@ def metered(
         read = read_power_log(log.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         read = PowerLog(source="", samples=(), first=f"it cannot be read: {error.strerror}")
-    energy, faults = _energy(read, window, gpus)
-    where = Where(str(log))
-    told = (*faults, *_slowed(read, window))
+    curves, where = _curves(read.samples, window), Where(str(log))
+    energy, faults = _energy(read, curves, window, gpus)
+    told = (*faults, *_slowed(curves))
     findings = tuple(Finding(one.code, "warning", one.sentence, where) for one in told)
     return _a_token(energy, measurement), findings
 
 
-def _energy(log: PowerLog, window: Window, gpus: int) -> tuple[Energy, tuple[_Fault, ...]]:
-    curves = _curves(log.samples, window)
+def _energy(
+    log: PowerLog, curves: _Curves, window: Window, gpus: int
+) -> tuple[Energy, tuple[_Fault, ...]]:
     faults = tuple(_faults(log, curves, window, gpus))
     seconds = window[1] - window[0]
     reasons = tuple(dict.fromkeys(fault.code for fault in faults))
@@ -135,8 +137,8 @@ def _holes(gpu: str, curve: Sequence[Sample], window: Window) -> Iterator[_Fault
         yield _Fault("power-bad-sample", sentence)
 
 
-def _slowed(log: PowerLog, window: Window) -> Iterator[_Fault]:
-    for gpu, curve in _curves(log.samples, window).items():
+def _slowed(curves: _Curves) -> Iterator[_Fault]:
+    for gpu, curve in curves.items():
         for bit, reason in _SLOWED.items():
             share = sum(bool(sample.slowed & bit) for sample in curve) / max(len(curve), 1)
             if share > _SLOWED_SHARE:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from infx.analysis.statistics import student
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -18,14 +20,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
-__all__ = [
-    "RESAMPLES",
-    "SEED",
-    "percentile_of",
-    "rate_of",
-    "request_interval",
-    "student",
-]
+__all__ = ["RESAMPLES", "SEED", "percentile_of", "rate_of", "request_interval"]
 
 SEED = 7
 RESAMPLES = 2000
@@ -38,11 +33,6 @@ Figure = Callable[[Sequence["Values"]], "Values"]
 
 _BLOCK = 1 << 20
 """Numbers that are drawn at once: 8 MB a column."""
-
-_T975 = (
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-)  # fmt: skip
-"""Student's t at 97.5 % for 1 … 10 degrees of freedom."""
 
 
 def percentile_of(q: float) -> Figure:
@@ -110,15 +100,3 @@ def _blocks(requests: int) -> Iterator[int]:
 def _tail(n: int) -> float:
     """Return the share of resamples to leave out on each side, of ``n`` ≥ 2 requests."""
     return NormalDist().cdf(-student(n - 1) * math.sqrt(n / (n - 1)))
-
-
-def student(df: int) -> float:
-    """Return Student's t at 97.5 %: above the table by G. W. Hill's expansion around the normal
-    (Communications of the ACM 1970, algorithm 396), right to 0.0005."""
-    if df <= len(_T975):
-        return _T975[df - 1]
-    z = NormalDist().inv_cdf(0.975)
-    first = (z**3 + z) / (4 * df)
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
-    return z + first + second + third

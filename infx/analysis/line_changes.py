@@ -14,7 +14,7 @@ from infx.analysis.pairing import Pair
 from infx.analysis.pareto import Place, frontier, hypervolume
 from infx.analysis.repeats import interval_of, mean_of
 
-__all__ = ["ORIGIN", "LineChange", "line_change"]
+__all__ = ["LineChange", "line_change"]
 
 ORIGIN: Place = (0.0, 0.0)
 """Up to where an area is counted: no throughput at no interactivity."""
@@ -65,8 +65,8 @@ def line_change(line: Sequence[tuple[Pair, Sides]]) -> LineChange:
 
 
 def _places(runs: Sequence[Observed]) -> list[Place]:
-    told = [run.measurement for run in runs]
-    return [(one.e2e_interactivity_tok_s.p90, one.tput_tok_s_gpu) for one in told]
+    told = [(run.figure(NORTH_STAR), run.figure(THROUGHPUT)) for run in runs]
+    return [(x, y) for x, y in told if x is not None and y is not None]
 
 
 def _mean(runs: Sequence[Place]) -> Place:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from infx.analysis.intervals import student
 from infx.analysis.metrics import COVERAGE_ADVICE
 from infx.analysis.pareto import Direction, Place, lowest, signs
+from infx.analysis.statistics import student
 
 __all__ = [
     "RESAMPLES",
     "SEED",
-    "Corners",
+    "SURE",
     "Coverage",
     "band",
     "coverage",
@@ -31,7 +31,7 @@ RESAMPLES = 500
 """A chance is right within 0.045 (twice its standard error at 0.5), and 500 points of a line take
 half a second."""
 
-_SURE = 0.95
+SURE = 0.95
 """The chance from which a point counts as on the frontier whatever the noise."""
 
 Repeats = Sequence[Sequence[Place]]
@@ -99,7 +99,7 @@ def coverage(on: int, chances: Sequence[float | None], invalid: int = 0) -> Cove
         on=on,
         measured=len(chances) + invalid,
         invalid=invalid,
-        least=sum(chance >= _SURE for chance in told) if told else None,
+        least=sum(chance >= SURE for chance in told) if told else None,
     )
 
 

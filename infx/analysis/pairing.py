@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
 
-from infx.analysis.curves import asked_of
 from infx.analysis.servers import Difference, differences, made_of, server_of, text_of
 from infx.domain.axes import AXES, kebab
 from infx.domain.errors import UsageError
 from infx.domain.identity import content_id
+from infx.domain.partners import question_of, rest_of
 from infx.domain.plan import marked
 from infx.domain.point import SERVER_AXES, Point
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 
-__all__ = ["Difference", "LeftOut", "Pair", "Pairing", "Seen", "pair_axis", "pair_runs"]
-
-_WITH_K = ("acceptance", "method")
-"""What follows from K: two points that differ in it differ in these by necessity."""
+__all__ = ["LeftOut", "Pair", "Pairing", "Seen", "pair_axis", "pair_runs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +206,10 @@ def _varies(seen: Sequence[Seen], axis: str) -> bool:
 
 def _grouped(seen: Sequence[Seen], axis: str) -> list[dict[object, list[Seen]]]:
     """Return the points that agree in all but the axis, by its value, each with its repeats."""
-    dropped = {kebab(axis), *(_WITH_K if axis == "k" else ())}
     groups: dict[str, dict[object, list[Seen]]] = {}
     for one in seen:
-        rest = {name: text for name, text in server_of(one.point).items() if name not in dropped}
-        key = content_id([_asked(one), one.point.entry, rest])
+        point = one.point
+        key = content_id([_asked(one), point.entry, point.harness, rest_of(point.arm, axis)])
         groups.setdefault(key, {}).setdefault(getattr(one.point.arm.axes, axis), []).append(one)
     return list(groups.values())
 
@@ -253,20 +249,14 @@ def _described(seen: Seen) -> dict[str, str]:
 
 
 def _asked(seen: Seen) -> str:
-    return content_id(_asked_parts(seen.point))
-
-
-def _asked_parts(point: Point) -> dict[str, object]:
-    """Return what a point is asked, by the names of the matrix."""
-    parts = {"mode": point.mode, "model": point.arm.model.name, "conc": point.conc}
-    return {**parts, "queueing": point.queueing, **asked_of(point.workload)}
+    return content_id(question_of(seen.point))
 
 
 def _nearest_asked(a: Sequence[Seen], b: Sequence[Seen]) -> str:
     """Return in what the two points differ that are asked the nearest to the same."""
     apart = []
     for one, other in product(a, b):
-        before, after = _asked_parts(one.point), _asked_parts(other.point)
+        before, after = question_of(one.point), question_of(other.point)
         found = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         told = [
             f"{name} {text_of(before.get(name))} → {text_of(after.get(name))}" for name in found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Literal
 
 from infx.analysis.answers import ScoreChange
 from infx.analysis.changes import Change, Observed, Sides, compare, compare_figures
 from infx.analysis.metrics import METRICS, NORTH_STAR, THROUGHPUT
 from infx.analysis.repeats import interval_of, mean_of
-from infx.analysis.servers import Difference
+from infx.analysis.servers import Difference, differences
+from infx.analysis.statistics import Z95
 from infx.domain.record import Provenance
 
 __all__ = [
@@ -45,7 +45,6 @@ JUDGED = (THROUGHPUT, NORTH_STAR, *(METRICS[name] for name in ("ttft_p90", "itl_
 """What is judged: what a frontier is drawn from, and the tails that it comes from."""
 
 _NO_REQUESTS = "the requests of a side cannot be read any more"
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +133,7 @@ def overall(figures: Sequence[Again]) -> Verdict:
 
 def made_otherwise(old: Provenance, new: Provenance) -> tuple[Difference, ...]:
     """Return in what two measurements were made differently: versions, code and machine."""
-    before, after = _made(old), _made(new)
-    return tuple(
-        Difference(name=name, a=before.get(name, "-"), b=after.get(name, "-"))
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name, "-") != after.get(name, "-")
-    )
+    return differences(_made(old), _made(new))
 
 
 def _changes(sides: Sides) -> Sequence[Change]:
@@ -185,7 +179,7 @@ def _score(change: ScoreChange, margin: float) -> Again:
     """Judge a score; its interval is that of the paired difference of two shares."""
     told = change.verdict
     n, moved = told.questions, told.won - told.lost
-    reach = _Z * math.sqrt(max(0.0, told.won + told.lost - moved**2 / n)) / n
+    reach = Z95 * math.sqrt(max(0.0, told.won + told.lost - moved**2 / n)) / n
     ratio, interval = math.nan, None
     if told.before:
         ratio = told.after / told.before

@@ -13,8 +13,6 @@ from infx.domain.artifacts import RECORDS, SUMMARY
 from infx.domain.findings import Finding
 from infx.domain.point import Agentic
 
-_OVERRIDE = "unsafe_override"
-
 __all__ = [
     "asked_unknown",
     "cancelled_in_flight",
@@ -35,6 +33,9 @@ __all__ = [
     "window_short",
     "without_figures",
 ]
+
+_OVERRIDE = "unsafe_override"
+"""aiperf's reason for a scenario that was run with its rules set aside."""
 
 
 def nothing_succeeded(evidence: Evidence) -> Findings:

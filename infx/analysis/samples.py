@@ -22,6 +22,7 @@ __all__ = ["SAMPLES", "Samples", "find_samples", "questions_differ", "read_sampl
 SAMPLES = "samples.jsonl"
 """infx's own name of the file, in an evaluation's folder."""
 
+_PLACES = "name a samples file, its folder, or a score: 1199/1319 or 0.909/1319"
 _NAMES = (SAMPLES, "samples_*.jsonl")
 _KEYS = ("doc_id", "filter", "metrics", "resps", "doc_hash", "prompt_hash")
 
@@ -56,15 +57,13 @@ def find_samples(place: Path) -> Path:
         if place.is_file():
             return place
     except OSError as error:  # a name that no file can have
-        hint = "name a samples file, its folder, or a score: 1199/1319 or 0.909/1319"
-        raise UsageError(
-            "not-samples", f"{str(place)[:60]} …: {error.strerror}", hint=hint
-        ) from error
+        text = f"{str(place)[:60]} …: {error.strerror}"
+        raise UsageError("not-samples", text, hint=_PLACES) from error
     found = sorted(path for name in _NAMES for path in place.rglob(name))
     if len(found) == 1:
         return found[0]
     what = f"{place} holds no samples of lm-eval" if place.is_dir() else f"there is no {place}"
-    hint = "name a samples file, its folder, or a score: 1199/1319 or 0.909/1319"
+    hint = _PLACES
     if found:
         what = f"{place} holds {len(found)} files of samples"
         hint = f"name one: {', '.join(map(str, found[:4]))}" + " …" * (len(found) > 4)

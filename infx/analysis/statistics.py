@@ -9,15 +9,25 @@ from infx.domain.record import Bounds, Distribution
 
 __all__ = [
     "QUANTILES",
+    "Z95",
     "describe",
     "error_bounds",
     "moments",
     "percentile",
     "standard_error",
+    "student",
     "wilson",
 ]
 
 QUANTILES = (50, 75, 90, 95, 99)
+
+Z95 = 1.959963984540054
+"""Standard deviations of a normal law that hold 95 % of it."""
+
+_T975 = (
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
+)  # fmt: skip
+"""Student's t at 97.5 % for 1 … 10 degrees of freedom."""
 
 
 def percentile(ordered: Sequence[float], q: float) -> float:
@@ -99,7 +109,7 @@ def standard_error(share: float, n: int) -> float:
     return math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else 0.0
 
 
-def wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(share: float, n: int, z: float = Z95) -> tuple[float, float]:
     """Return the Wilson score interval of a ``share`` seen in ``n`` trials (95 % by default).
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference" (1927). It
@@ -113,3 +123,14 @@ def wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, f
     low = (centre - spread) / scale if share > 0 else 0.0
     high = (centre + spread) / scale if share < 1 else 1.0
     return low, high
+
+
+def student(df: int) -> float:
+    """Return Student's t at 97.5 %: above the table by G. W. Hill's expansion around the normal
+    (Communications of the ACM 1970, algorithm 396), right to 0.0005."""
+    if df <= len(_T975):
+        return _T975[df - 1]
+    first = (Z95**3 + Z95) / (4 * df)
+    second = (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * df**2)
+    third = (3 * Z95**7 + 19 * Z95**5 + 17 * Z95**3 - 15 * Z95) / (384 * df**3)
+    return Z95 + first + second + third

@@ -112,13 +112,13 @@ def _sentences(found: ComparedAnswers) -> list[str]:
 
 
 def _notes(found: ComparedAnswers) -> list[str]:
-    from infx.analysis.chance import LEVELS
+    from infx.analysis.chance import LEVELS, REACH
 
     power = f"{found.seen:g} in {_percent(found.power)} of cases"
     detectable = f"± is one standard error. Detectable: the change that is seen at {power}"
     if found.basis == "unpaired":
-        how = "2.80 pooled standard errors (normal law). Pairing by samples files detects less."
-        return [LEVELS, f"{detectable}: {how}"]
+        how = f"{REACH:.2f} pooled standard errors (normal law)."
+        return [LEVELS, f"{detectable}: {how} Pairing by samples files detects less."]
     return [LEVELS, f"{detectable}, with as many discordant answers as here (Connor 1987)."]
 
 

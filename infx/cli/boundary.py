@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from infx.domain.errors import InfxError
 
-__all__ = ["INTERRUPTED", "interrupted", "needing", "run"]
+__all__ = ["INTERRUPTED", "interrupted", "lacking", "needing", "run"]
 
 INTERRUPTED = 130
 _RESUMED = ("sweep", "resume", "eval", "repro")
@@ -46,10 +46,15 @@ def needing(module: str, what: str, extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        from infx.domain.errors import UsageError
+        raise lacking(module, what, extra) from error
 
-        hint = f"install it: pip install 'infx[{extra}]'"
-        raise UsageError("bad-option", f"{what} needs {module}", hint=hint) from error
+
+def lacking(module: str, what: str, extra: str) -> InfxError:
+    """Return the UsageError ``bad-option`` that `needing` raises."""
+    from infx.domain.errors import UsageError
+
+    hint = f"install it: pip install 'infx[{extra}]'"
+    return UsageError("bad-option", f"{what} needs {module}", hint=hint)
 
 
 def _open_streams() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from infx.analysis.changes import VERDICTS
 from infx.cli.output import table
+from infx.report.figures import count, figure, signed
 
 if TYPE_CHECKING:
     from infx.analysis.changes import Change, Comparison
@@ -20,8 +21,6 @@ __all__ = ["show"]
 
 _WIDEST = 32
 """Characters of a metric's name, so that a row stays within 100."""
-
-_VERDICTS = ("better", "worse", "no-difference-seen", "not-enough-data")
 
 
 def show(found: Compared) -> None:
@@ -45,9 +44,8 @@ def _headline(found: Compared) -> list[str]:
     if not found.axis and len(found.differences) > 1:
         lines.append(f"They differ in {len(found.differences)} things: no change is that of one.")
     verdicts: Counter[str] = Counter(c.verdict for p in found.points for c in p.comparison.changes)
-    pairs = f"{len(found.points)} pairs of points" if len(found.points) != 1 else "1 pair of points"
-    told = ", ".join(f"{verdicts[v]} {_words(v)}" for v in _VERDICTS if verdicts[v])
-    figures = f"{verdicts.total()} figures of {pairs}"
+    told = ", ".join(f"{verdicts[v]} {_words(v)}" for v in VERDICTS if verdicts[v])
+    figures = f"{verdicts.total()} figures of {count(len(found.points), 'pair')} of points"
     return [*lines, f"{figures}: {told}" if told else "No pair of points could be compared."]
 
 
@@ -86,10 +84,10 @@ def _repeats(comparison: Comparison) -> str:
 def _lines(lines: Sequence[LineChange]) -> None:
     """Print how the deciding frontiers changed over the compared points."""
     for line in lines:
-        points = f"{line.points} points" if line.points != 1 else "1 point"
-        area = f"area {_figure(line.area[0])} → {_figure(line.area[1])}, {_percent(line.ratio)}"
+        points = count(line.points, "point")
+        area = f"area {figure(line.area[0])} → {figure(line.area[1])}, {signed(line.ratio - 1)}"
         if line.low is not None and line.high is not None:
-            area += f" ({_percent(line.low)} … {_percent(line.high)})"
+            area += f" ({signed(line.low - 1)} … {signed(line.high - 1)})"
         told = f"Frontier of {line.entry}, {line.workload}, over {points}: on it A {_on(line.a)}, "
         print()
         print(_wrapped(f"{told}B {_on(line.b)}; {area}.", ""))
@@ -103,13 +101,13 @@ def _row(change: Change) -> Sequence[object]:
     interval = (
         change.why
         if change.low is None or change.high is None
-        else f"{_percent(change.low)} … {_percent(change.high)}"
+        else f"{signed(change.low - 1)} … {signed(change.high - 1)}"
     )
     return (
         _name(change),
-        _figure(change.a),
-        _figure(change.b),
-        _percent(change.ratio),
+        figure(change.a),
+        figure(change.b),
+        signed(change.ratio - 1),
         interval,
         _words(change.verdict),
     )
@@ -181,15 +179,3 @@ def _wrapped(text: str, indent: str = "  ") -> str:
 
 def _words(code: str) -> str:
     return code.replace("-", " ")
-
-
-def _percent(ratio: float) -> str:
-    from infx.report.figures import signed
-
-    return "" if math.isnan(ratio) else signed(ratio - 1)
-
-
-def _figure(value: float) -> str:
-    from infx.report.figures import figure
-
-    return figure(value)

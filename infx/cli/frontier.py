@@ -12,7 +12,7 @@ import typer
 from infx.cli.options import Json
 
 if TYPE_CHECKING:
-    from infx.analysis.judging import Axis, Front, Judged, Judgement
+    from infx.analysis.table_frontiers import Axis, Front, Judged, Judgement
     from infx.analysis.tables import Table
 
 __all__ = ["register"]
@@ -44,7 +44,7 @@ def _frontier(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    from infx.analysis.judging import judge_table
+    from infx.analysis.table_frontiers import judge_table
     from infx.analysis.tables import read_table
     from infx.cli.output import emit
 
@@ -81,7 +81,7 @@ def _text(path: Path) -> str:
 
 
 def _axis(text: str, table: Table) -> Axis:
-    from infx.analysis.judging import Axis
+    from infx.analysis.table_frontiers import Axis
     from infx.domain.errors import UsageError
 
     column, _, direction = text.rpartition(":")

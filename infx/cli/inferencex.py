@@ -78,8 +78,12 @@ _OTHERS = {
 }
 _COUNTED = ("ROWS", "POINTS", "EVALUATED")
 _OURS = {
-    **{"output": "--output", "ledger": "--ledger", "entry": "--entry", "on": "--on"},
-    **{"repeats": "--repeats", "interleave": "--interleave"},
+    "output": "--output",
+    "ledger": "--ledger",
+    "entry": "--entry",
+    "on": "--on",
+    "repeats": "--repeats",
+    "interleave": "--interleave",
     "repeat_evaluations": "--repeat-evaluations",
 }
 _SWEEP_ONLY = (

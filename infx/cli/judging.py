@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from infx.analysis.statistics import QUANTILES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,10 +20,10 @@ FOLDERS = (
     *("FOLDER", "STATUS", "OK", "ERRORS", "STEADY S", "TOK/S/GPU"),
     *("P90 TTFT MS", "P90 ITL MS", "P90 E2EL MS", "WHY"),
 )
-FIGURES = ("FIGURE", "UNIT", "MEAN", "STD", "P50", "P75", "P90", "P95", "P99")
+FIGURES = ("FIGURE", "UNIT", "MEAN", "STD", *(f"P{q}" for q in QUANTILES))
 TRIALS = ("FIGURE", "MEAN", "95 % INTERVAL OF THE MEAN")
 
-_PERCENTILES = ("p50", "p75", "p90", "p95", "p99")
+_PERCENTILES = [f"p{q}" for q in QUANTILES]
 _LATENCIES = {"ttft_ms": "TTFT", "itl_ms": "ITL, TPOT", "e2el_ms": "E2EL"}
 
 

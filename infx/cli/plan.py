@@ -12,7 +12,7 @@ from infx.cli.inferencex import Checkout, ConfigKeys, Format, Runners, is_theirs
 from infx.cli.options import EntryGlobs, Interleave, Json, On, RepeatEvaluations, Repeats, Sources
 
 if TYPE_CHECKING:
-    from infx.cli.planning import Again
+    from infx.cli.planning import Repetition
     from infx.domain.plan import Candidate, Job, Plan
 
 __all__ = ["print_summary", "register"]
@@ -87,9 +87,9 @@ def _plan(
 ) -> int:
     if is_theirs(sources, format_, context.params):
         return plan_theirs(sources, context.params, as_json)
-    from infx.cli.planning import Again
+    from infx.cli.planning import Repetition
 
-    again = Again(repeats, interleave, repeat_evaluations)
+    again = Repetition(repeats, interleave, repeat_evaluations)
     return _plan_ours(sources, output, ledger, entry, on, again, as_json)
 
 
@@ -99,7 +99,7 @@ def _plan_ours(
     ledger: bool,
     entry: Sequence[str] | None,
     on: str | None,
-    again: Again,
+    again: Repetition,
     as_json: bool,
 ) -> int:
     from infx.cli.options import project

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from infx.domain.findings import Finding
     from infx.domain.plan import Plan
 
-__all__ = ["Again", "cluster_named", "matrix_of", "plan_of"]
+__all__ = ["Repetition", "cluster_named", "matrix_of", "plan_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Repetition:
     """How often points are measured, and whether arms take turns: see `infx.plan.repeats`."""
 
     repeats: int | None = None
@@ -29,7 +29,7 @@ class Again:
     @property
     def asked(self) -> bool:
         """True when anything but once was said."""
-        return self != Again()
+        return self != Repetition()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def plan_of(
     globs: Sequence[str] | None,
     project: Project,
     on: str | None,
-    again: Again = Again(),
+    again: Repetition = Repetition(),
 ) -> Plan:
     """Return the plan of matrices, or the saved plan whose inputs have not changed.
 
@@ -67,7 +67,7 @@ def plan_of(
     return _read_saved(Path(saved[0]), project)
 
 
-def _again(plan: Plan, again: Again) -> Plan:
+def _again(plan: Plan, again: Repetition) -> Plan:
     from infx.plan.repeats import interleaved, repeated
 
     if again.interleave is None:

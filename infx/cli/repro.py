@@ -84,11 +84,10 @@ def _check_numpy() -> None:
     """Raise UsageError where numpy is missing: it draws intervals when all is measured."""
     from importlib.util import find_spec
 
-    from infx.domain.errors import UsageError
+    from infx.cli.boundary import lacking
 
     if find_spec("numpy") is None:
-        text, hint = "infx repro needs numpy", "install it: pip install 'infx[bench]'"
-        raise UsageError("bad-option", text, hint=hint)
+        raise lacking("numpy", "infx repro", "bench")
 
 
 def _project(run: RunRow) -> Project:

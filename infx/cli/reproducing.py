@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from infx.report.figures import figure, signed
 
 if TYPE_CHECKING:
     from infx.analysis.changes import Observed
@@ -167,7 +168,7 @@ def _print(found: Recorded, figures: Sequence[Again]) -> None:
             again.title,
             _figure(again.old),
             _figure(again.new),
-            _percent(again.ratio),
+            signed(again.ratio - 1),
             _interval(again),
             again.verdict.replace("-", " "),
         )
@@ -178,8 +179,6 @@ def _print(found: Recorded, figures: Sequence[Again]) -> None:
 
 
 def _figure(told: Figure) -> str:
-    from infx.report.figures import figure
-
     return f"{figure(told.value)} ({told.runs} runs)" if told.runs > 1 else figure(told.value)
 
 
@@ -188,17 +187,13 @@ def _interval(again: Again) -> str:
         return again.why
     if again.high > _ANYTHING:
         return f"anything, over {again.basis}"
-    return f"{_percent(again.low)} … {_percent(again.high)} over {again.basis}"
-
-
-def _percent(ratio: float) -> str:
-    return "" if math.isnan(ratio) else f"{(ratio - 1) * 100:+.1f} %"
+    return f"{signed(again.low - 1)} … {signed(again.high - 1)} over {again.basis}"
 
 
 def _sentence(verdict: Verdict, figures: Sequence[Again], margin: float, why: str) -> str:
     if verdict == "reproduced":
         return f"reproduced: every figure is within ±{margin * 100:g} % or its interval"
-    those = [f"{f.title} {_percent(f.ratio)}" for f in figures if f.verdict == verdict]
+    those = [f"{f.title} {signed(f.ratio - 1)}" for f in figures if f.verdict == verdict]
     told = "; ".join(those) or why
     if verdict == "not-reproduced":
         return f"not reproduced: {told}"

@@ -50,10 +50,10 @@ def _sweep(
 ) -> int:
     from infx.cli import driving
     from infx.cli.options import project, results_dir
-    from infx.cli.planning import Again, plan_of
+    from infx.cli.planning import Repetition, plan_of
 
     here = project()
-    again = Again(repeats, interleave, repeat_evaluations)
+    again = Repetition(repeats, interleave, repeat_evaluations)
     plan = plan_of(sources, entry, here, on, again)
     folder = results_dir(results)
     if dry_run:

@@ -20,6 +20,7 @@ from infx.job.guard import die_with
 from infx.job.spec import JobSpec, Site
 from infx.launch.executor import JobState, Order
 from infx.launch.policy import Policy
+from infx.store.layout import SPEC
 
 __all__ = ["LocalExecutor"]
 
@@ -116,7 +117,7 @@ class LocalExecutor:
         try:
             with (order.folder / "infx.log").open("ab") as log:
                 process = subprocess.Popen(
-                    [*self._program, str(order.folder / "job.json")],
+                    [*self._program, str(order.folder / SPEC)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

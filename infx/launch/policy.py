@@ -48,13 +48,10 @@ def decide(job: Sequence[Ending], run: Sequence[Ending], policy: Policy) -> Deci
     last = job[-1]
     if last.outcome not in RETRIED:
         return Decision(again=False)
-    if why := _hopeless_void(job, policy) if _is_void(last) else _hopeless(job, run, policy):
+    void = last.outcome == "void"
+    if why := _hopeless_void(job, policy) if void else _hopeless(job, run, policy):
         return Decision(again=False, why=why)
     return Decision(again=True, why=last.sentence, exclude=bad_nodes(job, run, policy))
-
-
-def _is_void(ending: Ending) -> bool:
-    return ending.outcome == "void"
 
 
 def _hopeless_void(job: Sequence[Ending], policy: Policy) -> str:

@@ -15,14 +15,12 @@ from infx.domain.axes import kebab, snake
 from infx.domain.errors import UsageError
 from infx.domain.findings import Finding
 from infx.domain.identity import content_id
+from infx.domain.partners import question_of, rest_of
 from infx.domain.plan import Candidate, Job, Plan, marked
 from infx.domain.point import SERVER_AXES, Point, short
 from infx.plan.jobs import estimate_cost
 
 __all__ = ["interleaved", "only", "repeated", "times_measured"]
-
-_WITH_K = ("acceptance", "method")
-"""What follows from K: arms that differ in it differ in these by necessity."""
 
 _SHOWN = 4
 
@@ -162,17 +160,13 @@ def _arms(key: str, jobs: Sequence[Job], axis: str, evaluations: bool) -> _Arms:
 
 
 def _rest(job: Job, axis: str) -> str:
-    """Return the identity of the job's arm less the axis, and less what follows from it."""
-    dropped = _WITH_K if axis == "k" else ()
-    rest = {name: value for name, value in job.arm.identity().items() if name not in dropped}
-    axes = {name: getattr(job.arm.axes, name) for name in SERVER_AXES if name != axis}
-    return content_id([job.cluster, rest | {"axes": axes}])
+    """Return the identity of what jobs share whose arms differ in the axis alone."""
+    return content_id([job.cluster, rest_of(job.arm, axis)])
 
 
 def _asked(point: Point) -> str:
-    """Return what the point is asked: partners are asked the same."""
-    asked = (point.entry, point.mode, point.conc, point.queueing, point.workload, point.harness)
-    return content_id(asked)
+    """Return the identity of what the point is asked and by whom: partners are asked the same."""
+    return content_id([point.entry, point.harness, question_of(point)])
 
 
 def _axis(name: str) -> str:

@@ -8,7 +8,7 @@ from infx.analysis.configuration import differences
 from infx.domain.axes import AXES, is_load, kebab, snake
 from infx.domain.point import short
 from infx.domain.record import PointRecord
-from infx.report.figures import blank, plain
+from infx.report.figures import blank, plain, revision
 from infx.report.model import ArmDetails, AxisRow
 
 __all__ = ["arm_details", "environment"]
@@ -62,10 +62,9 @@ def _axes(record: PointRecord) -> tuple[AxisRow, ...]:
 
 def _facts(record: PointRecord) -> list[tuple[str, str]]:
     made, point = record.provenance, record.point
-    revision = f"{made.git_revision} (dirty)" if made.git_dirty else made.git_revision
     facts = {
         "infx": made.infx_version,
-        "revision": revision,
+        "revision": revision(made),
         "hardware": point.arm.hardware,
         "cluster": point.arm.cluster,
     }

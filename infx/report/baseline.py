@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 from infx.analysis import line_changes
+from infx.analysis.changes import VERDICTS
 from infx.analysis.compare import Compared, compare_runs
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
 from infx.analysis.pairing import Seen
@@ -25,8 +26,6 @@ _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 
 TOLD = 4
 """Settings of a sentence; the table has all."""
-
-VERDICTS = ("better", "worse", "no-difference-seen", "not-enough-data")
 
 
 def compared_with(runs: Sequence[RunData], baseline: Sequence[RunData]) -> Compared | str:
@@ -173,10 +172,9 @@ def _headline(found: Baseline) -> str:
         change.verdict.change for score in found.scores for change in score.changes
     )
     told += [f"accuracy filters: {_counted(scores)}"] if scores else []
-    moved = {"added": found.added, "dropped": found.dropped, "valid no more": found.broken}
     if not told:
         return "nothing could be compared."
-    told += [", ".join(f"{count(len(of), 'point')} {name}" for name, of in moved.items() if of)]
+    told += [", ".join(f"{count(len(of), 'point')} {name}" for name, of in found.moved.items())]
     compared = f"{count(found.compared, 'point')} compared. " if found.compared else ""
     return f"{compared}{'; '.join(filter(None, told))}."
 

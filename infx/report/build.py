@@ -56,7 +56,6 @@ def build_runs(
     answers = gates(judged)
     level, sentence = verdict(judged, answers)
     return ReportModel(
-        facts=runs[0].facts,
         runs=tuple(run.facts for run in runs),
         level=level,
         verdict=sentence,
@@ -69,13 +68,11 @@ def build_runs(
         candidates=sum(plan.candidates for plan in plans),
         excluded_by=exclusions(plans),
         left_out=left_out_of(plans)[:LEFT_OUT_SHOWN],
-        left_out_total=sum(n for kind, n in counts_of(plans).items() if kind != "run"),
         plan_findings=tuple(found for plan in plans for found in plan.findings),
         arms=arm_details(records),
         environment=environment(records),
         baseline=since,
         filters=filters_of(rows),
-        workloads=tuple(dict.fromkeys(one.workload for one in judged.series)),
         coverage=judged.coverage,
         prices=prices,
     )

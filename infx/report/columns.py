@@ -77,6 +77,7 @@ def _counters() -> list[Column]:
 
 def _figure(key: str, title: str, unit: str, beside: str = "") -> Column:
     def inner(row: PointRow) -> str:
+        """Return the figure in bold, the one beside it, and the interval where it decides."""
         shown, other = row.figures.get(key), row.figures.get(beside)
         if shown is None:
             return ""

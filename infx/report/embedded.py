@@ -1,6 +1,7 @@
 """What the page's script needs to move the chart, as compact JSON.
 
-Places, ticks and texts of figures are ready: the script computes no geometry and no figure.
+Places, ticks and texts of figures are ready: the script joins places by steps, computes no place
+and no figure.
 """
 
 from __future__ import annotations
@@ -11,32 +12,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infx.analysis.changes import Change
-from infx.analysis.metrics import METRICS, X_METRICS, Y_METRICS
+from infx.analysis.changes import VERDICTS, Change
+from infx.analysis.metrics import METRICS
 from infx.report.families import Family
-from infx.report.figures import figure, percent, signed, spread
+from infx.report.figures import percent, signed, with_spread
 from infx.report.model import Chart, Filter, PointRow, ReportModel, Shown
 from infx.report.opened import opened
 from infx.report.palette import line_style
-from infx.report.placing import Axis, Placed, axis_of, band_outline
+from infx.report.placing import Axes, Axis, Placed, axes_along, band_outline
 
-__all__ = ["Axes", "axes_of", "embedded", "filter_key"]
-
-VERDICTS = ("better", "worse", "no-difference-seen", "not-enough-data")
-
-Axes = tuple[tuple[Axis, ...], tuple[Axis, ...]]
-"""The axes across and up, those that a chart has."""
-
-
-def axes_of(model: ReportModel) -> Axes:
-    """Return where the rows, then the baseline's rows, stand along each metric that is drawn."""
-    rows = [*model.rows, *(model.baseline.rows if model.baseline else ())]
-    xs = {chart.x.key for chart in model.charts}
-    ys = {chart.y.key for chart in model.charts}
-    return (
-        tuple(axis_of(metric, rows) for metric in X_METRICS if metric.key in xs),
-        tuple(axis_of(metric, rows, up=True) for metric in Y_METRICS if metric.key in ys),
-    )
+__all__ = ["embedded", "filter_key"]
 
 
 def embedded(model: ReportModel, axes: Axes, families: Sequence[Family]) -> str:
@@ -115,8 +100,7 @@ def _members(chart: Chart, numbers: Mapping[str, int]) -> dict[int, list[int]]:
 
 def _band(chart: Chart, number: int, axes: Axes) -> dict[str, dict[str, list[int]]]:
     around = band_outline(chart.bands[number])
-    x = next(axis for axis in axes[0] if axis.metric.key == chart.x.key)
-    y = next(axis for axis in axes[1] if axis.metric.key == chart.y.key)
+    x, y = axes_along(axes, chart.key)
     return {
         "x": _along(x, [corner[0] for corner in around]),
         "y": _along(y, [corner[1] for corner in around]),
@@ -178,10 +162,7 @@ def _figures(rows: Sequence[PointRow]) -> list[dict[str, Any]]:
 
 
 def _shown(shown: Shown | None) -> str:
-    if shown is None:
-        return ""
-    interval = spread(shown.low, shown.high)
-    return f"{figure(shown.value)} ({interval})" if interval else figure(shown.value)
+    return with_spread(shown.value, shown.low, shown.high) if shown else ""
 
 
 def _changes(rows: Sequence[PointRow]) -> dict[str, list[str | int]]:

@@ -107,8 +107,12 @@ def _name(facts: Facts, section: str, key: str) -> str:
     """Return a column's name: of a word of a command, the option before it."""
     if section != "argv":
         return key
-    before = facts.get((section, f"{int(key) - 1:04}"), "")
-    return before.lstrip("-") if before.startswith("-") else f"word {int(key)}"
+    return _option(facts.get((section, f"{int(key) - 1:04}"), ""), int(key))
+
+
+def _option(before: str, number: int) -> str:
+    """Return what word ``number`` of a command is called, after the word ``before`` it."""
+    return before.lstrip("-") if before.startswith("-") else f"word {number}"
 
 
 def _shared(
@@ -147,13 +151,8 @@ def _command(records: Sequence[PointRecord]) -> Command:
     rows = zip(*columns.values(), strict=True) if columns else ((),) * len(records)
     return Command(
         words=tuple(shared.values()),
-        names=tuple(_option(argvs[0], number) for number in columns),
+        names=tuple(_option(argvs[0].get(number - 1, ""), number) for number in columns),
         values={
             record.point.point_id: tuple(row) for record, row in zip(records, rows, strict=True)
         },
     )
-
-
-def _option(argv: Mapping[int, str], number: int) -> str:
-    before = argv.get(number - 1, "")
-    return before.lstrip("-") if before.startswith("-") else f"word {number}"

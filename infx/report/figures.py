@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
 
 from infx.domain.point import Arm
+from infx.domain.record import Provenance
 
 __all__ = [
     "blank",
     "clock",
     "count",
     "duration",
+    "extent",
     "figure",
     "image",
+    "moved_between",
     "percent",
     "plain",
+    "revision",
     "signed",
     "spread",
     "values",
+    "with_spread",
 ]
 
 blank = "–"
@@ -43,13 +48,31 @@ def percent(share: float | None) -> str:
 
 def signed(share: float) -> str:
     """Return a change of a figure as a percentage with its sign, ``+3.2 %``; from tenfold on as a
-    factor, ``×36.2``: nobody reads +3519.0 %."""
+    factor, ``×36.2``: nobody reads +3519.0 %. Nothing for NaN: no change is known."""
+    if math.isnan(share):
+        return ""
     return f"×{figure(1 + share)}" if share >= 9 else f"{share * 100:+.1f} %"
 
 
 def spread(low: float | None, high: float | None) -> str:
     """Return ``1.20 – 1.31``, nothing where there is no interval."""
     return "" if low is None or high is None else f"{figure(low)} – {figure(high)}"
+
+
+def with_spread(value: float, low: float | None, high: float | None) -> str:
+    """Return ``1.25 (1.20 – 1.31)``, the figure alone where there is no interval."""
+    interval = spread(low, high)
+    return f"{figure(value)} ({interval})" if interval else figure(value)
+
+
+def extent(values: Sequence[float], say: Callable[[float], str] = figure) -> str:
+    """Return ``98.1 to 100``, or the one text that the least and the most share."""
+    return " to ".join(dict.fromkeys(say(value) for value in (min(values), max(values))))
+
+
+def moved_between(low: float | None, high: float | None) -> str:
+    """Return the interval of a ratio as changes, ``-1.2 % … +3.0 %``; nothing where it has none."""
+    return "" if low is None or high is None else f"{signed(low - 1)} … {signed(high - 1)}"
 
 
 def count(number: int, noun: str) -> str:
@@ -74,6 +97,11 @@ def image(arm: Arm) -> str:
     """Return the image's name, with eight digits of its digest where it has one."""
     digest = arm.image_digest.removeprefix("sha256:")[:8]
     return f"{arm.image} ({digest})" if digest else arm.image
+
+
+def revision(made: Provenance) -> str:
+    """Return the revision that made a record, and whether its files had been changed."""
+    return f"{made.git_revision} (dirty)" if made.git_dirty else made.git_revision
 
 
 def plain(value: object) -> str:

@@ -9,7 +9,7 @@ from infx.analysis.cost import told
 from infx.domain.codes import CODES
 from infx.domain.hardware import Price
 from infx.domain.record import Energy
-from infx.report.figures import count, figure
+from infx.report.figures import count, extent
 from infx.report.model import Gate, Level, PointRow
 
 __all__ = ["cost", "energy"]
@@ -22,7 +22,7 @@ def cost(valid: Sequence[PointRow], prices: Mapping[str, Price]) -> list[Gate]:
     figures = _values(valid, _USD)
     if not figures:
         return []
-    sentence = f"{_range(figures)} $ per million tokens, at stated prices: nothing was billed."
+    sentence = f"{extent(figures)} $ per million tokens, at stated prices: nothing was billed."
     used = {row.record.point.arm.hardware: None for row in valid if _USD in row.figures}
     items = tuple(f"{name}: {told(prices[name])}" for name in used if name in prices)
     return [Gate(name="Cost", level="good", sentence=sentence, items=items)]
@@ -36,7 +36,7 @@ def energy(valid: Sequence[PointRow]) -> list[Gate]:
     figures = _values(valid, _JOULES)
     reasons = Counter(reason for log in logs for reason in log.reasons)
     lacking = sum(not log.valid for log in logs)
-    sentence = f"{_range(figures)} J/token measured, " if figures else ""
+    sentence = f"{extent(figures)} J/token measured, " if figures else ""
     sentence += f"{len(logs) - lacking} of {count(len(logs), 'power log')} cover their window"
     level: Level = "note" if lacking else "good"
     items = (*_sources(logs), *(_reason(code, number) for code, number in reasons.most_common()))
@@ -45,10 +45,6 @@ def energy(valid: Sequence[PointRow]) -> list[Gate]:
 
 def _values(rows: Iterable[PointRow], key: str) -> list[float]:
     return [row.figures[key].value for row in rows if key in row.figures]
-
-
-def _range(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(figure(value) for value in (min(values), max(values))))
 
 
 def _sources(logs: Sequence[Energy]) -> tuple[str, ...]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from infx.analysis.noise import Coverage
+from infx.analysis.noise import SURE, Coverage
 from infx.report.figures import count, percent
 from infx.report.model import Gate, Level, PointRow, Series
 
 __all__ = ["coverage", "covered", "noise"]
-
-SURE = 0.95
-"""From this chance on a point is surely on the frontier; at 1 - this or below surely off it."""
 
 
 def coverage(series: Sequence[Series], found: Mapping[int, Coverage]) -> Gate:

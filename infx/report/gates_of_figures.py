@@ -8,7 +8,7 @@ from infx.analysis.acceptance import Tolerance, independent_draws, tolerance
 from infx.analysis.evidence import Limits
 from infx.analysis.metrics import FEW_IN_TAIL
 from infx.domain.record import Measurement, PointRecord
-from infx.report.figures import count, figure, percent
+from infx.report.figures import count, extent, figure, percent
 from infx.report.model import Gate, Level, PointRow
 
 __all__ = ["acceptance", "errors", "mono", "samples"]
@@ -96,8 +96,7 @@ def mono(rows: Sequence[PointRow]) -> list[Gate]:
 
 
 def _records(rows: Sequence[PointRow]) -> list[PointRecord]:
-    """Return what counts of each row, or what stands where nothing does."""
-    return [record for row in rows for record in (row.repeats or (row.record,))]
+    return [record for row in rows for record in row.counted]
 
 
 def _requests(row: PointRow) -> list[int]:
@@ -110,12 +109,8 @@ def _served(records: Sequence[PointRecord]) -> str:
     shares = [c.mono_share for c in seen if c.mono_share is not None]
     if not coverage or not shares:
         return ""
-    return f": {_from_to(coverage)} of the eligible ones, {_from_to(shares)} of all decode steps"
-
-
-def _from_to(shares: Sequence[float]) -> str:
-    """Return ``98.1 % to 100 %``, or the one share that all are."""
-    return " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
+    eligible, every = extent(coverage, percent), extent(shares, percent)
+    return f": {eligible} of the eligible ones, {every} of all decode steps"
 
 
 def _told(row: PointRow, code: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from infx.analysis.changes import Change
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
-from infx.report.figures import count, image, signed
+from infx.report.figures import count, image, moved_between, signed
 from infx.report.model import Baseline, Gate, Level, PointRow, Series
 
 __all__ = ["baseline", "images", "workloads"]
@@ -77,7 +77,6 @@ def _unsure(found: Baseline) -> bool:
 
 
 def _changed(change: Change) -> str:
-    interval = ""
-    if change.low is not None and change.high is not None:
-        interval = f" ({signed(change.low - 1)} … {signed(change.high - 1)})"
-    return f"{change.title} {signed(change.ratio - 1)}{interval}"
+    interval = moved_between(change.low, change.high)
+    told = f"{change.title} {signed(change.ratio - 1)}"
+    return f"{told} ({interval})" if interval else told

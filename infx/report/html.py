@@ -11,12 +11,14 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from infx.analysis.changes import VERDICTS
 from infx.analysis.metrics import METRICS
 from infx.report import figures, palette, svg
 from infx.report.columns import columns_of
-from infx.report.embedded import Axes, axes_of, embedded, filter_key
+from infx.report.embedded import embedded, filter_key
 from infx.report.families import Column, Family, Word, families_of
 from infx.report.model import ArmDetails, Baseline, PointRow, ReportModel, Series
+from infx.report.placing import Axes, axes_of
 
 __all__ = ["html", "write_html"]
 
@@ -24,7 +26,7 @@ PARTS = ("state.js", "chart.js", "card.js", "opened.js", "table.js", "page.js")
 """The page's script, in the order of its parts."""
 
 LISTED = 60
-"""Points that the baseline does not share are listed up to here."""
+"""Points that came, went or could not be compared since the baseline are listed up to here."""
 
 KINDS = {
     "one": "one run",
@@ -51,6 +53,7 @@ def html(model: ReportModel) -> str:
         numbers={row.anchor: number for number, row in enumerate(model.rows)},
         kinds=_kinds(model.rows),
         listed=LISTED,
+        verdicts=VERDICTS,
         repeated=any(row.runs > 1 for row in model.rows),
         chances=any(row.chance is not None for row in model.rows),
     )  # fmt: skip
@@ -169,6 +172,6 @@ def _contradictions(family: Family) -> list[str]:
 
 
 def _not_of_lines(baseline: Baseline) -> list[str]:
-    """Return the sentences but those on a line: a table tells them."""
-    labels = tuple(line.series.label for line in baseline.lines)
-    return [text for text in baseline.sentences if not text.startswith(labels)]
+    """Return the sentences but those on lines, which follow the headline: a table tells them."""
+    headline, *rest = baseline.sentences
+    return [headline, *rest[len(baseline.lines) :]]

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 from infx.analysis.changes import Change
 from infx.analysis.metrics import METRICS, NORTH_STAR, THROUGHPUT
-from infx.domain.record import PointRecord
-from infx.report.figures import blank, count, figure, percent, signed, spread
+from infx.report.figures import (
+    blank,
+    count,
+    figure,
+    moved_between,
+    percent,
+    signed,
+    with_spread,
+)
 from infx.report.gates_of_curves import covered
 from infx.report.markdown_parts import Cut, bold, folded, safe, table
 from infx.report.model import PointRow, ReportModel, Series
@@ -33,7 +40,7 @@ def frontiers(model: ReportModel, cut: Cut) -> list[str]:
 
 
 def regressions(model: ReportModel, cut: Cut) -> list[str]:
-    """Return every point that changed since the baseline, the worst first."""
+    """Return every figure that got worse since the baseline, the worst first."""
     pairs = [(row, c) for row in model.rows for c in row.baseline.values() if c.verdict == "worse"]
     if not pairs:
         return []
@@ -47,8 +54,9 @@ def lost(model: ReportModel, cut: Cut) -> list[str]:
     """Return the points, and the repeats of valid ones, that do not count, with the reason."""
     rows = [row for row in model.rows if not row.valid]
     told = [
-        (row.record.point.label, str(row.record.status), "; ".join(row.faults) or _why(row))
+        (row.record.point.label, str(status), "; ".join(row.faults) or status.sentence)
         for row in cut.few(rows, "points that do not count")
+        for status in [row.record.status]
     ]
     repeats = [one for row in model.rows if row.valid for one in row.lost]
     told += [
@@ -58,10 +66,6 @@ def lost(model: ReportModel, cut: Cut) -> list[str]:
     if not told:
         return []
     return [bold("Points that do not count"), table(("Point", "Status", "Why"), told, cut)]
-
-
-def _why(row: PointRow) -> str:
-    return row.record.status.sentence
 
 
 def _head(series: Series, model: ReportModel, cut: Cut) -> str:
@@ -104,7 +108,7 @@ def _points(
 
 
 def _point(row: PointRow, keys: Sequence[str], heads: Sequence[str]) -> list[str]:
-    requests = sum(r.measurement.requests.ok for r in _measured(row) if r.measurement)
+    requests = sum(r.measurement.requests.ok for r in row.counted if r.measurement)
     star = "★ " if row.on_frontier else ""
     cells = [f"{star}{row.name}", str(row.record.point.conc), str(row.runs)]
     cells += [f"{requests:,}", *(_shown(row, key) for key in keys)]
@@ -113,16 +117,9 @@ def _point(row: PointRow, keys: Sequence[str], heads: Sequence[str]) -> list[str
     return [*cells, "reused" if row.reused else str(row.record.status)]
 
 
-def _measured(row: PointRow) -> Sequence[PointRecord]:
-    return row.repeats or (row.record,)
-
-
 def _shown(row: PointRow, key: str) -> str:
     found = row.figures.get(key)
-    if found is None:
-        return blank
-    between = spread(found.low, found.high)
-    return f"{figure(found.value)} ({between})" if between else figure(found.value)
+    return with_spread(found.value, found.low, found.high) if found else blank
 
 
 def _since(row: PointRow) -> str:
@@ -133,11 +130,8 @@ def _since(row: PointRow) -> str:
 
 
 def _change(row: PointRow, change: Change) -> Sequence[str]:
-    between = ""
-    if change.low is not None and change.high is not None:
-        between = f"{signed(change.low - 1)} … {signed(change.high - 1)}"
-    moved = signed(change.ratio - 1)
-    name = row.record.point.label
+    name, moved = row.record.point.label, signed(change.ratio - 1)
+    between = moved_between(change.low, change.high)
     return name, change.title, figure(change.a), figure(change.b), moved, between
 
 

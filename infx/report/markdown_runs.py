@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from infx.analysis.changes import VERDICTS
 from infx.analysis.metrics import METRICS
-from infx.report.baseline import VERDICTS
 from infx.report.figures import blank, clock, count, percent
 from infx.report.markdown_parts import Cut, bold, folded, safe, table
 from infx.report.model import Baseline, ReportModel, ScoreRow
@@ -43,11 +43,9 @@ def _verdicts(since: Baseline, cut: Cut) -> list[str]:
 
 def _moved(since: Baseline, cut: Cut) -> list[str]:
     parts = []
-    moved = {"added": since.added, "dropped": since.dropped, "valid no more": since.broken}
-    for name, labels in moved.items():
-        if labels:
-            shown = _listed(cut.few(labels, f"points {name}"), cut)
-            parts.append(folded(f"{count(len(labels), 'point')} {name}", [shown]))
+    for name, labels in since.moved.items():
+        shown = _listed(cut.few(labels, f"points {name}"), cut)
+        parts.append(folded(f"{count(len(labels), 'point')} {name}", [shown]))
     if since.left_out:
         rows = [(one.label, one.run_id, one.why) for one in cut.few(since.left_out, "not compared")]
         shown = table(("Point", "Run", "Why"), rows, cut)

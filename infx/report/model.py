@@ -138,6 +138,11 @@ class PointRow:
         return len(self.repeats)
 
     @property
+    def counted(self) -> tuple[PointRecord, ...]:
+        """What counts of it, or the one record that stands where nothing does."""
+        return self.repeats or (self.record,)
+
+    @property
     def name(self) -> str:
         """The point's name without its entry, which stands once for the group."""
         point = self.record.point
@@ -227,7 +232,7 @@ class LineChange:
 class Baseline:
     """What a report is compared with, and what changed since.
 
-    ``charts`` are its own (look them up by `Chart.key`), ``rows`` its points (their ``series`` are
+    ``charts`` are its own, ``rows`` its points (their ``series`` are
     the report's where the line is the same). ``compared`` counts the pairs of points, ``same``
     those whose two are the same by content; ``settings`` are the differences of their servers
     (``image a → b``) with how many pairs have each; ``added`` and ``dropped`` the labels of points
@@ -252,6 +257,16 @@ class Baseline:
     scores: tuple[ComparedScore, ...] = ()
     headline: str = ""
     sentences: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> dict[str, tuple[str, ...]]:
+        """The labels of points that came and went, by what became of them; none is empty."""
+        every = {"added": self.added, "dropped": self.dropped, "valid no more": self.broken}
+        return {name: labels for name, labels in every.items() if labels}
+
+    def chart_of(self, key: Pair) -> Chart | None:
+        """Return its chart of a pair of metrics."""
+        return next((chart for chart in self.charts if chart.key == key), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,13 +327,12 @@ class ReportModel:
 
     ``charts[0]`` is the deciding one; the others are all pairs of metrics for which a point has
     both values. ``environment`` are the facts that all records share; ``left_out`` the candidates
-    of the plans that were not run, of which ``left_out_total`` were counted. ``workloads`` are
-    those of the lines: no frontier stands over two. ``filters`` are of what differs among the rows.
-    ``coverage`` is that of each line by its series' number, ``prices`` maps the name of hardware to
-    what an accelerator costs. ``facts`` are those of the first of ``runs``.
+    of the plans that were not run, as far as they are listed. ``filters`` are of what differs among
+    the rows. ``coverage`` is that of each line by its series' number, ``prices`` maps the name of
+    hardware to what an accelerator costs. There is one of ``runs`` at least.
     """
 
-    facts: RunFacts
+    runs: tuple[RunFacts, ...]
     level: Level
     verdict: str
     gates: tuple[Gate, ...]
@@ -330,13 +344,25 @@ class ReportModel:
     candidates: int
     excluded_by: tuple[Exclusion, ...]
     left_out: tuple[Candidate, ...]
-    left_out_total: int
     plan_findings: tuple[Finding, ...]
     arms: tuple[ArmDetails, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    runs: tuple[RunFacts, ...] = ()
     baseline: Baseline | None = None
     filters: tuple[Filter, ...] = ()
-    workloads: tuple[str, ...] = ()
     coverage: Mapping[int, Coverage] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> RunFacts:
+        """Those of the first run."""
+        return self.runs[0]
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """What the lines are asked: no frontier stands over two."""
+        return tuple(dict.fromkeys(one.workload for one in self.series))
+
+    @property
+    def left_out_total(self) -> int:
+        """How many candidates were not run."""
+        return sum(number for kind, number in self.counts.items() if kind != "run")

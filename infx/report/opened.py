@@ -12,7 +12,7 @@ from typing import Any
 from infx.domain.codes import CODES
 from infx.domain.record import EngineCounters
 from infx.report.families import Family
-from infx.report.figures import duration, figure, percent, plain
+from infx.report.figures import duration, figure, percent, plain, revision
 from infx.report.model import PointRow
 
 __all__ = ["mono_words", "opened"]
@@ -137,8 +137,7 @@ def _facts(row: PointRow) -> list[str]:
 def _made(row: PointRow) -> str:
     """Return what made the number: versions and machine, each point's own."""
     made = row.record.provenance
-    dirty = " (dirty)" if made.git_dirty else ""
-    parts = {"infx": made.infx_version, "revision": f"{made.git_revision}{dirty}"}
+    parts = {"infx": made.infx_version, "revision": revision(made)}
     parts |= {name: plain(value) for name, value in made.host.items()} | dict(made.packages)
     return " · ".join(f"{name} {value}" for name, value in parts.items() if value)
 

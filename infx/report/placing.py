@@ -9,11 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from infx.analysis.metrics import Metric
-from infx.report.model import Band, PointRow
+from infx.analysis.metrics import X_METRICS, Y_METRICS, Metric
+from infx.report.model import Band, Pair, PointRow, ReportModel
 from infx.report.scales import Scale, linear_scale, log_scale, scale_for, tick_text
 
-__all__ = ["SPAN", "Axis", "Place", "Placed", "axis_of", "band_outline", "step_corners"]
+__all__ = [
+    "SPAN",
+    "Axes",
+    "Axis",
+    "Place",
+    "Placed",
+    "axes_along",
+    "axes_of",
+    "axis_of",
+    "band_outline",
+    "step_corners",
+]
 
 SPAN = 10_000
 """Length of an axis: a hundredth of a percent is a tenth of a pixel of a chart 1,000 wide."""
@@ -52,6 +63,30 @@ class Axis:
     def first(self) -> Placed:
         """The scale that a reader sees first."""
         return self.log if self.log and self.log_first else self.linear
+
+
+Axes = tuple[tuple[Axis, ...], tuple[Axis, ...]]
+"""The axes across and up, those that a chart has."""
+
+
+def axes_of(model: ReportModel) -> Axes:
+    """Return where the rows, then the baseline's rows, stand along each metric that is drawn."""
+    rows = [*model.rows, *(model.baseline.rows if model.baseline else ())]
+    xs = {chart.x.key for chart in model.charts}
+    ys = {chart.y.key for chart in model.charts}
+    return (
+        tuple(axis_of(metric, rows) for metric in X_METRICS if metric.key in xs),
+        tuple(axis_of(metric, rows, up=True) for metric in Y_METRICS if metric.key in ys),
+    )
+
+
+def axes_along(axes: Axes, pair: Pair) -> tuple[Axis, Axis]:
+    """Return the axes of a chart by the keys of its metrics."""
+    x, y = (
+        next(axis for axis in some if axis.metric.key == key)
+        for some, key in zip(axes, pair, strict=True)
+    )
+    return x, y
 
 
 def axis_of(metric: Metric, rows: Sequence[PointRow], *, up: bool = False) -> Axis:

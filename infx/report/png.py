@@ -13,7 +13,7 @@ from typing import Any
 
 from infx.report.model import DECIDING, Chart, ReportModel
 from infx.report.palette import LIGHT
-from infx.report.placing import axis_of
+from infx.report.placing import axes_along, axes_of
 from infx.report.png_panel import draw, legend_of
 
 __all__ = ["views", "write_png"]
@@ -42,8 +42,9 @@ def write_png(model: ReportModel, path: Path) -> None:
     figure.suptitle(
         verdict, fontsize=10, x=0.01, ha="left", color=LIGHT[model.level], weight="bold"
     )
+    axes = axes_of(model)
     for panel, chart, large in _panels(figure, model, heights):
-        _draw(panel, chart, model, large=large)
+        draw(panel, chart, *axes_along(axes, chart.key), model, large=large)
     figure.legend(
         handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8,
         labelcolor=LIGHT["ink"],
@@ -70,9 +71,3 @@ def _panels(
     large = (figure.add_subplot(grid[0, :]), model.charts[0], True)
     small = [(figure.add_subplot(grid[1, n]), chart, False) for n, chart in enumerate(below)]
     return [large, *small]
-
-
-def _draw(panel: Any, chart: Chart, model: ReportModel, *, large: bool) -> None:
-    rows = [*model.rows, *(model.baseline.rows if model.baseline else ())]
-    x, y = axis_of(chart.x, rows), axis_of(chart.y, rows, up=True)
-    draw(panel, chart, x, y, model, large=large)

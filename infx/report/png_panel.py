@@ -53,7 +53,7 @@ def _steps(
 
 def _before(panel: Any, baseline: Baseline, chart: Chart, x: Placed, y: Placed) -> None:
     """Draw the baseline's points and frontiers, small and faint."""
-    old = next((one for one in baseline.charts if one.key == chart.key), None)
+    old = baseline.chart_of(chart.key)
     if old is None:
         return
     for number, marks in old.frontiers.items():
@@ -112,7 +112,7 @@ def _names(panel: Any, chart: Chart, x: Placed, y: Placed) -> None:
     """Write the names of few points' lines, and concurrencies (with many points those on frontiers)
     where they do not cover each other."""
     many = len(chart.marks) > CONC_SHOWN
-    for label in [] if many else labels_of(chart, x, y):
+    for label in labels_of(chart, x, y):
         panel.text(
             label.x, label.y, label.text, ha="right" if label.ends else "left", fontsize=8,
             color=_colour(label.number), zorder=6,

@@ -6,7 +6,7 @@ and text keep theirs on every screen. Ticks and titles stand outside it, in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from infx.report.figures import figure
@@ -140,10 +140,11 @@ def _lines(
     chart: Chart, x: Placed, y: Placed, baseline: Baseline | None, indices: Sequence[int]
 ) -> str:
     """Return bands, frontiers and whiskers in a box of `SPAN` by `SPAN`, stretched to the plot."""
-    old = _chart_of(baseline, chart)
+    old = baseline.chart_of(chart.key) if baseline else None
+    before = old.frontiers if old else {}
     parts = [
         *(_band(number, chart, x, y) for number in chart.bands),
-        *(_frontier(number, marks, chart, x, y, "before") for number, marks in old.items()),
+        *(_frontier(number, marks, chart, x, y, "before") for number, marks in before.items()),
         *(
             _frontier(number, marks, chart, x, y, "frontier")
             for number, marks in chart.frontiers.items()
@@ -152,12 +153,6 @@ def _lines(
     ]
     box = f'viewBox="0 0 {SPAN} {SPAN}" preserveAspectRatio="none"'
     return f'<svg class="lines" {box} aria-hidden="true">{"".join(parts)}</svg>'
-
-
-def _chart_of(baseline: Baseline | None, chart: Chart) -> Mapping[int, Sequence[Mark]]:
-    """Return the baseline's frontiers by series on the same pair of metrics."""
-    charts = baseline.charts if baseline else ()
-    return next((old.frontiers for old in charts if old.key == chart.key), {})
 
 
 def _frontier(

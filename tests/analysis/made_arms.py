@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from infx.analysis.asked import Asked
-from infx.analysis.changes import Observed
+from infx.analysis.changes import Change, Comparison, Observed
 from infx.analysis.export import Export
 from infx.analysis.measurements import measure
 from infx.analysis.pairing import Seen
@@ -113,3 +113,7 @@ def scored(folder: Path, value: str, right: Sequence[bool], text: str = "42", **
     made: Score = replace(score(MINI, {"strict-match": 0.5}, len(right), 0.5, 0.1), **more)
     place = answered(folder / value, right, text)
     return seen(of, folder=folder, score=made, artifacts={"lm-eval": place})
+
+
+def changes(comparison: Comparison) -> dict[str, Change]:
+    return {change.metric: change for change in comparison.changes}

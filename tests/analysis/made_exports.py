@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from infx.domain.point import FixedLengths
+from infx.domain.record import EngineCounters, PointRecord
+from infx.domain.status import Status
+from tests.report.sample_runs import MINI, point, record
 
 BASE_NS = 1_795_000_000_000_000_000
 
@@ -86,3 +92,22 @@ def write_run(
         end = f"completed={profiled:,}, cancelled={cancelled:,}, errors=0 | sessions"
         (folder / "logs/aiperf.log").write_text(f"Phase profiling (profiling) complete | {end}\n")
     return folder
+
+
+def ours(run_dir: Path, entry: str = MINI, **parts: Any) -> PointRecord:
+    """A measured point of two lanes with ten requests of 8 tokens, its export under ``run_dir``."""
+    made = record(point(entry, 2, 4), Status("measured"), counters=steady())
+    workload = FixedLengths(isl=16, osl=8, requests=10)
+    attempt = replace(made.attempt, started_s=BASE_NS / 1e9 - 5, ended_s=BASE_NS / 1e9 + 60)
+    made = replace(
+        made,
+        point=replace(made.point, workload=workload),
+        attempt=attempt,
+        artifacts={"aiperf": "job/aiperf"},
+    )
+    write_run(run_dir / "job/aiperf", closed_loop(2, 5))
+    return replace(made, **parts)
+
+
+def steady(**parts: Any) -> EngineCounters:
+    return replace(EngineCounters(acceptance_length=2.78, verify_steps=400, preemptions=0), **parts)

@@ -9,18 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infx.analysis.changes import Change, Comparison
 from infx.analysis.compare import compare_axis, compare_runs
 from infx.analysis.pairing import Seen
 from infx.domain.identity import content_id
 from infx.domain.status import OK, PENDING, Status
-from tests.analysis.made_arms import arm_of, mono, noisy, scored, seen
+from tests.analysis.made_arms import arm_of, changes, mono, noisy, scored, seen
 from tests.report.sample_runs import MINI, measurement, point
-
-
-def changes(comparison: Comparison) -> dict[str, Change]:
-    return {change.metric: change for change in comparison.changes}
-
 
 # Repeats
 

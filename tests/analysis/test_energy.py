@@ -15,9 +15,8 @@ from infx.analysis.energy import energy_of, metered
 from infx.analysis.power_log import read_power_log
 from infx.analysis.validity import judge
 from infx.domain.record import Energy
-from tests.analysis.made_exports import BASE_NS
+from tests.analysis.made_exports import BASE_NS, ours
 from tests.analysis.power_logs import AMD, NVIDIA, START, Tick, amd, nvidia, steady
-from tests.analysis.test_validity import ours
 from tests.report.sample_runs import measurement
 
 WINDOW = (START, START + 10.0)

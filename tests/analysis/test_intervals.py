@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infx.analysis.intervals import (
-    RESAMPLES,
-    percentile_of,
-    rate_of,
-    request_interval,
-    student,
-)
+from infx.analysis.intervals import RESAMPLES, percentile_of, rate_of, request_interval
 
 FIGURES = {"p50": percentile_of(50), "p90": percentile_of(90), "rate": rate_of}
 VALUES = st.lists(st.floats(0.1, 1e4), min_size=10, max_size=40)
@@ -90,13 +84,6 @@ def test_many_requests_are_drawn_in_blocks() -> None:
     values = [float(n % 97 + 1) for n in range(2000)]
     assert RESAMPLES * len(values) > 1 << 20
     assert interval("rate", values, values, paired=True) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("df", "t"), [(1, 12.7062), (10, 2.2281), (11, 2.2010), (30, 2.0423), (1000, 1.9623)]
-)
-def test_students_t_is_that_of_the_tables(df: int, t: float) -> None:
-    assert student(df) == pytest.approx(t, abs=6e-4)
 
 
 def drawn(rng: random.Random, n: int, *, paired: bool) -> tuple[list[float], list[float]]:

@@ -14,6 +14,7 @@ from infx.analysis.statistics import (
     error_bounds,
     percentile,
     standard_error,
+    student,
     wilson,
 )
 
@@ -110,3 +111,10 @@ def test_wilson_covers_the_truth() -> None:
     hits = rng.binomial(60, 0.1, size=4000)
     intervals = [wilson(k / 60, 60) for k in hits]
     assert 0.93 < np.mean([low <= 0.1 <= high for low, high in intervals]) < 0.98
+
+
+@pytest.mark.parametrize(
+    ("df", "t"), [(1, 12.7062), (10, 2.2281), (11, 2.2010), (30, 2.0423), (1000, 1.9623)]
+)
+def test_students_t_is_that_of_the_tables(df: int, t: float) -> None:
+    assert student(df) == pytest.approx(t, abs=6e-4)

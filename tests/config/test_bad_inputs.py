@@ -322,7 +322,7 @@ def test_every_config_code_has_a_row() -> None:
     tested = {"file-not-found", "expression-failed"}  # one test each, above
     elsewhere = {"bad-record", "conflicting-keys"}  # tests/domain, tests/config/test_clusters.py
     elsewhere |= {"trace-malformed"}  # tests/config/test_workloads.py
-    elsewhere |= {"bad-table", "bad-cell"}  # tests/analysis/test_judging.py
+    elsewhere |= {"bad-table", "bad-cell"}  # tests/analysis/test_table_frontiers.py
     assert rows.isdisjoint(tested | elsewhere)
     config = {code.name for code in CODES.values() if code.family == "config"}
     assert rows | tested | elsewhere == config

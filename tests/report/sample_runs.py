@@ -23,7 +23,8 @@ from infx.domain.record import (
     Score,
 )
 from infx.domain.status import OK, Status
-from infx.report.model import RunFacts
+from infx.report.build import build
+from infx.report.model import Gate, ReportModel, RunFacts
 
 LLAMA, MINI = "smollm2-135m-q4-cpu-llamacpp", "minimaxm3-mini-cpu-infx"
 FACTS = RunFacts(
@@ -355,3 +356,14 @@ def evil_records() -> list[PointRecord]:
         )
         for record in sample_records()
     ]  # fmt: skip
+
+
+def gate(model: ReportModel, name: str) -> Gate:
+    """The gate of that name."""
+    return next(gate for gate in model.gates if gate.name == name)
+
+
+def sample_model() -> ReportModel:
+    """The report of `sample_records`."""
+    records = sample_records()
+    return build(records, sample_plan(records), FACTS)

@@ -13,16 +13,12 @@ from infx.domain.point import FixedLengths, Point
 from infx.domain.status import Status
 from infx.report.build import build_runs
 from infx.report.markdown import markdown
-from infx.report.model import DECIDING, Gate, ReportModel, RunData, RunFacts
+from infx.report.model import DECIDING, RunData, RunFacts
 from tests.analysis.made_arms import arm_of, noisy, scored
 from tests.report.many_points import many_plan, many_points, many_records
-from tests.report.sample_runs import LLAMA, MINI, point, sample_plan
+from tests.report.sample_runs import LLAMA, MINI, gate, point, sample_plan
 
 BEFORE, NOW = "20261128-0900-base", "20261129-1740-many"
-
-
-def gate(model: ReportModel, name: str) -> Gate:
-    return next(gate for gate in model.gates if gate.name == name)
 
 
 def repeated(

@@ -15,7 +15,6 @@ from infx.report.build import build
 from infx.report.html import write_html
 from infx.report.model import PointRow, ReportModel
 from infx.report.placing import axis_of
-from tests.report.browsed import browsed
 from tests.report.chromium import Tab, browser
 from tests.report.sample_runs import EVIL, FACTS, evil_records, sample_plan
 
@@ -29,18 +28,6 @@ ROWS = "table.points tr[data-i]"
 PLACES = """() => Object.fromEntries(
   [...document.querySelectorAll('#plot a.mark:not([hidden])')].map(mark => [mark.dataset.i,
     ['x', 'y'].map(name => mark.firstElementChild.getAttribute(name))]))"""
-
-
-@pytest.fixture(scope="module")
-def model() -> ReportModel:
-    return browsed()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, model: ReportModel) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(model, path)
-    return path
 
 
 @pytest.fixture(scope="module")

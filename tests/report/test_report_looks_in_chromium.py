@@ -11,7 +11,6 @@ import pytest
 from infx.report.build import build
 from infx.report.html import write_html
 from infx.report.model import DECIDING, ReportModel
-from tests.report.browsed import browsed
 from tests.report.chromium import browser, tab
 from tests.report.sample_runs import FACTS, sample_plan, sample_records
 
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def model() -> ReportModel:
-    return browsed()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, model: ReportModel) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(model, path)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,18 @@ import pytest
 from infx.analysis.noise import band, frontier_chances
 from infx.report import lines
 from infx.report.build import build
-from infx.report.model import Gate, ReportModel
+from infx.report.model import ReportModel
 from tests.report.many_points import many_plan, many_points, many_records
-from tests.report.sample_runs import FACTS, LLAMA, MINI, empty_plan, measurement, point, record
-
-
-def gate(model: ReportModel, name: str) -> Gate:
-    return next(gate for gate in model.gates if gate.name == name)
+from tests.report.sample_runs import (
+    FACTS,
+    LLAMA,
+    MINI,
+    empty_plan,
+    gate,
+    measurement,
+    point,
+    record,
+)
 
 
 def repeated(repeats: int, n: int = 20) -> ReportModel:

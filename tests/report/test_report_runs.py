@@ -13,23 +13,20 @@ from infx.domain.point import FixedLengths, Point
 from infx.domain.record import Energy, PointRecord
 from infx.domain.status import Status
 from infx.report.build import build, build_runs
-from infx.report.model import DECIDING, Gate, ReportModel, RunData, RunFacts
+from infx.report.model import DECIDING, RunData, RunFacts
 from tests.report.many_points import many_plan, many_points, many_records
 from tests.report.sample_runs import (
     FACTS,
     LLAMA,
     empty_plan,
     evaluation,
+    gate,
     measurement,
     point,
     record,
     sample_plan,
     score,
 )
-
-
-def gate(model: ReportModel, name: str) -> Gate:
-    return next(gate for gate in model.gates if gate.name == name)
 
 
 def run(name: str, records: list[PointRecord], plan: Plan | None = None) -> RunData:

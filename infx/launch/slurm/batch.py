@@ -83,22 +83,22 @@ def job_shape(job: Job, *, gpus: bool, exclude: Sequence[str] = ()) -> Shape:
     return Shape(
         gpus=job.arm.axes.tp * job.arm.axes.pp if gpus else 0,
         time_limit_s=job.time_limit_s,
-        exclude=tuple(sorted(exclude)),
+        exclude=tuple(sorted(set(exclude))),
     )
 
 
 def unit_shape(
-    jobs: Sequence[Job], *, gpus: bool, exclude: Iterable[str] = (), longest_s: int = 0
+    jobs: Sequence[Job], *, gpus: bool, exclude: Sequence[str] = (), longest_s: int = 0
 ) -> Shape:
     """Return what jobs that take turns need together: the time of all, but no more than
     ``longest_s`` (0: no limit) where one alone does not need it; one job is its own shape."""
-    shapes = [job_shape(job, gpus=gpus) for job in jobs]
+    shapes = [job_shape(job, gpus=gpus, exclude=exclude) for job in jobs]
     limits = [shape.time_limit_s for shape in shapes]
     whole_s = sum(limits) + (len(jobs) - 1) * MARGIN_MIN * 60
     return Shape(
         gpus=max(shape.gpus for shape in shapes),
         time_limit_s=max(*limits, min(whole_s, longest_s or whole_s)),
-        exclude=tuple(sorted(set(exclude))),
+        exclude=shapes[0].exclude,
         turns=len(jobs),
     )
 

@@ -29,7 +29,7 @@ const steps = (members, x, y) => {
   }).join("");
 };
 
-const path = (kind, line, d) => `<path class="${kind} ${data.styles[line] || "s0 d0"}" data-line="${line}" d="${d}"/>`;
+const path = (kind, line, d) => `<path class="${kind} ${data.styles[line]}" data-line="${line}" d="${d}"/>`;
 const outline = (band) => {
   const x = band.x[scaleOf("x")], y = band.y[scaleOf("y")];
   return `M${x.map((at, index) => `${at} ${y[index]}`).join("L")}z`;

@@ -108,6 +108,13 @@ def test_a_group_takes_no_longer_than_the_partition_allows() -> None:
     assert [made.shape.minutes for made in (whole, capped, alone)] == [60, 25, 15]
 
 
+def test_a_group_keeps_out_of_a_node_that_failed_any_of_it() -> None:
+    nodes = (("b", "a"), ("c", "a"))
+    orders = [replace(order, exclude=out) for order, out in zip(ORDERS, nodes, strict=False)]
+    [made] = batches(grouped(orders), gpus=False, largest=9)
+    assert made.shape.exclude == ("a", "b", "c")
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from([1, 2, 4]), max_size=12), st.integers(1, 5))
 def test_nothing_is_lost_twice_or_too_large(tps: list[int], largest: int) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,99 +11,15 @@ import pytest
 
 from infx.domain.errors import InfraError, UsageError
 from infx.job import claim
-from infx.job.result import Result, write_result
 from infx.job.spec import JobSpec
-from infx.launch.executor import JobState, Order
 from infx.launch.slurm.executor import SlurmExecutor
 from infx.launch.slurm.submission import SCRIPT, batch_dir
-from infx.launch.slurm.watch import Pace
 from infx.launch.transport import Answer
-from tests.launch.slurm.played import SILENCE, Clock, Played, booked, cluster, facts_text, queued
+from tests.launch.slurm.executor_bench import Bench, finish, refuse
+from tests.launch.slurm.played import SILENCE, Played, booked, cluster, facts_text, queued
 from tests.launch.slurm.sample_batches import batch
-from tests.launch.slurm.test_batch import grouped
 
 FAILED = "sbatch: error: Batch job submission failed: "
-IN_ORDER = ("--state=PENDING", "--state=RUNNING --batch --signal=TERM")
-TIMEOUT = Answer(1, "", "scancel: error: Kill job error: Socket timed out on send/recv operation")
-GONE = Answer(1, "", "scancel: error: Unable to contact slurm controller")
-
-
-def ids(script: str) -> str:
-    """Accept every batch of a call: 100, 101, …"""
-    names = re.findall(r"^submit (\S+) ", script, re.MULTILINE)
-    return "".join(f"{name}|0|{100 + n}|\n" for n, name in enumerate(names))
-
-
-def refuse(err: str) -> Any:
-    def answer(script: str) -> str:
-        names = re.findall(r"^submit (\S+) ", script, re.MULTILINE)
-        return "".join(f"{name}|1||{err}\n" for name in names)
-
-    return answer
-
-
-class Bench:
-    """An executor, its clock, and the attempts of a run below a folder."""
-
-    def __init__(self, folder: Path, host: str = "", patience_s: float = 0.0, **site: Any) -> None:
-        self.clock = Clock()
-        self.transport = Played(host, scontrol=facts_text(), squeue="")
-        self.transport.answers["--parsable"] = ids
-        reached = {"ssh": host, "folder": "/shared/infx/"} if host else {}
-        self.executor = SlurmExecutor(
-            cluster(gpus_per_node=0, **reached, **site),
-            self.transport,
-            python="/opt/py/bin/python",
-            pace=Pace(clock=self.clock),
-            patience_s=patience_s,
-        )
-        self.run_dir = folder / "runs" / "r1"
-        self.open: list[Order] = []
-
-    def submit(self, count: int = 1) -> dict[str, str]:
-        """Submit new attempts; return the ids by name. What was accepted is open from then on."""
-        offered = batch(count, run_dir=self.run_dir).orders
-        orders = self.executor.arrange(offered, self.open)
-        for order in orders:
-            order.folder.mkdir(parents=True)
-        told = self.executor.submit(orders)
-        for order in orders:
-            if order.name in told:
-                known = replace(order.attempt, scheduler_id=told[order.name])
-                self.open.append(replace(order, attempt=known))
-        return dict(told)
-
-    def submit_turns(self, count: int) -> dict[str, str]:
-        """Submit a group of attempts that take turns in one job."""
-        offered = grouped(batch(count, run_dir=self.run_dir).orders)
-        orders = self.executor.arrange(offered, self.open)
-        for order in orders:
-            order.folder.mkdir(parents=True)
-        told = dict(self.executor.submit(orders))
-        self.open = [
-            replace(o, attempt=replace(o.attempt, scheduler_id=told[o.name])) for o in orders
-        ]
-        return told
-
-    def look(self) -> list[JobState]:
-        """Poll when the next question may be asked; return the states in order."""
-        self.clock.now_s += 100
-        states = self.executor.poll(self.open)
-        return [states[order.name] for order in self.open]
-
-    def queue(self, *states: str, reason: str = "None") -> None:
-        """What squeue says of the open attempts."""
-        lines = [
-            queued(order.attempt.scheduler_id, state, order.attempt.batch, reason)
-            for order, state in zip(self.open, states, strict=True)
-            if state
-        ]
-        self.transport.answers["squeue"] = "".join(lines)
-
-    def cancels(self) -> list[str]:
-        """The scancel lines that were run."""
-        lines = "\n".join(self.transport.asked).splitlines()
-        return [line for line in lines if line.startswith("scancel")]
 
 
 @pytest.fixture
@@ -288,20 +202,6 @@ def test_an_end_needs_the_record_too(tmp_path: Path) -> None:
     assert bench.look()[0].phase == "ended"
 
 
-def finish(order: Order) -> None:
-    """Write the job's record into the attempt's folder."""
-    result = Result(
-        run_id="r1",
-        job_id=order.job.job_id,
-        attempt=1,
-        unique_name=order.name,
-        started_s=0,
-        ended_s=1,
-        status="ended",
-    )
-    write_result(result, order.folder)
-
-
 def test_a_record_that_is_half_there_is_none(bench: Bench) -> None:
     bench.submit()
     bench.queue("COMPLETED")
@@ -474,159 +374,3 @@ def test_over_ssh_nothing_is_given_up_while_the_host_is_silent(tmp_path: Path) -
     assert any("cannot be given up yet" in told for told in bench.executor.notices())
     bench.transport.answers["mkdir -p"] = ""
     assert bench.look()[0].void
-
-
-# Stop
-
-
-def test_all_of_an_array_is_cancelled_by_its_name(bench: Bench) -> None:
-    bench.submit(3)
-    bench.queue("RUNNING", "RUNNING", "PENDING")
-    bench.look()
-    bench.executor.cancel(bench.open)
-    name = bench.open[0].attempt.batch
-    assert bench.cancels() == [f'scancel --user="$user" --name={name} {how}' for how in IN_ORDER]
-    bench.executor.cancel(bench.open, at_once=True)
-    assert bench.cancels()[2:] == [f'scancel --user="$user" --name={name}']
-
-
-def test_a_job_that_does_not_end_in_a_minute_is_cancelled_at_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.submit()
-    bench.queue("RUNNING")
-    bench.look()
-    bench.executor.cancel(bench.open)
-    bench.look()
-    assert len(bench.cancels()) == 2  # it is given time
-    later = time.monotonic() + 61
-    monkeypatch.setattr("infx.launch.slurm.cancel.time.monotonic", lambda: later)
-    bench.look()
-    assert len(bench.cancels()) == 3
-    assert "--signal" not in bench.cancels()[-1]
-
-
-def test_a_part_of_an_array_is_looked_up_and_cancelled_by_bare_ids(bench: Bench) -> None:
-    bench.submit(3)
-    bench.queue("RUNNING", "RUNNING", "PENDING")
-    bench.look()
-    bench.executor.cancel(bench.open[1:])
-    name = bench.open[0].attempt.batch
-    pending, running = (line for line in bench.transport.asked[-1].splitlines() if "ids=" in line)
-    assert pending == f"ids=$(pick PENDING {name} '1|2'); [ -z \"$ids\" ] || scancel $ids"
-    assert running.startswith(f"ids=$(pick RUNNING {name} '1|2')")
-    assert running.endswith("scancel --batch --signal=TERM $ids")
-    assert bench.cancels() == []  # nothing by a name that others have too
-
-
-def test_a_lost_jobs_cancel_is_sent_until_it_arrives(bench: Bench) -> None:
-    bench.submit(2)
-    claim.take(bench.open[1].folder, claim.Claim(by="job"))
-    bench.queue("RUNNING", "")
-    bench.transport.answers["scancel"] = GONE
-    assert [state.code for state in bench.look()] == ["", "job-lost"]
-    bench.open = bench.open[:1]  # the lost one has ended for infx
-    bench.look()
-    assert bench.transport.count("|| scancel $ids") == 2
-    bench.transport.answers["scancel"] = ""
-    bench.look()
-    bench.look()
-    assert bench.transport.count("|| scancel $ids") == 3
-
-
-@pytest.mark.parametrize("said", [GONE, SILENCE, TIMEOUT])
-def test_a_cancel_that_did_not_arrive_is_sent_again(bench: Bench, said: Any) -> None:
-    bench.submit()
-    bench.queue("RUNNING")
-    bench.look()
-    bench.transport.answers["scancel"] = said
-    bench.executor.cancel(bench.open)
-    assert any("cannot cancel yet" in told for told in bench.executor.notices())
-    bench.look()
-    assert len(bench.cancels()) == 4
-    bench.transport.answers["scancel"] = ""
-    bench.look()
-    bench.look()
-    assert len(bench.cancels()) == 6
-    assert sum("--batch --signal=TERM" in line for line in bench.cancels()) == 3
-
-
-def test_a_cancel_hurries_the_next_question(bench: Bench) -> None:
-    bench.submit()
-    bench.queue("RUNNING")
-    for _ in range(8):
-        bench.look()
-    bench.executor.cancel(bench.open)
-    bench.clock.now_s += 10
-    asked = bench.transport.count("squeue")
-    bench.executor.poll(bench.open)
-    assert bench.transport.count("squeue") == asked + 1
-
-
-# Attempts that take turns
-
-
-def begin(order: Order) -> None:
-    assert claim.take(order.folder, claim.Claim(by="job", scheduler_id="100"))
-    (order.folder / "events.jsonl").touch()
-
-
-def row_of(bench: Bench, state: str) -> None:
-    name = bench.open[0].attempt.batch
-    bench.transport.answers["squeue"] = queued("100", state, name) if state else ""
-
-
-def test_a_group_is_one_job_and_each_attempt_is_where_its_turn_is(bench: Bench) -> None:
-    assert set(bench.submit_turns(3).values()) == {"100"}
-    assert bench.transport.count("submit ") == 1
-    row_of(bench, "PENDING")
-    assert {state.phase for state in bench.look()} == {"queued"}
-    row_of(bench, "RUNNING")
-    begin(bench.open[0])
-    assert [state.phase for state in bench.look()] == ["running", "queued", "queued"]
-    finish(bench.open[0])
-    begin(bench.open[1])
-    assert [state.phase for state in bench.look()] == ["running", "running", "queued"]
-    finish(bench.open[1])
-    row_of(bench, "COMPLETED")
-    bench.look()
-    ended = bench.look()
-    assert [(state.phase, state.void) for state in ended] == [
-        ("ended", False),
-        ("ended", False),
-        ("ended", True),
-    ]
-    holder = claim.holder(bench.open[2].folder)
-    assert holder is not None
-    assert holder.by == "infx"  # it can surely not start any more
-
-
-def test_while_one_of_them_writes_none_of_a_forgotten_job_is_given_up(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, patience_s=0.2)
-    bench.submit_turns(2)
-    begin(bench.open[0])
-    row_of(bench, "")
-    bench.look()
-    time.sleep(0.25)
-    (bench.open[0].folder / "events.jsonl").write_text("it goes on\n")
-    assert [state.phase for state in bench.look()] == ["suspect", "suspect"]
-    time.sleep(0.25)
-    first, second = bench.look()
-    assert (first.code, second.void) == ("job-lost", True)
-
-
-def test_a_group_is_cancelled_as_the_one_job_that_it_is(bench: Bench) -> None:
-    bench.submit_turns(3)
-    name = bench.open[0].attempt.batch
-    row_of(bench, "RUNNING")
-    bench.look()
-    bench.executor.cancel(bench.open[1:2])
-    assert bench.cancels() == [f'scancel --user="$user" --name={name} {how}' for how in IN_ORDER]
-
-
-def test_a_group_over_the_partitions_limit_asks_for_that_limit(bench: Bench) -> None:
-    jobs = [replace(o.job, time_limit_s=3600) for o in grouped(batch(4).orders)]
-    bench.executor.check(jobs)  # the partition allows two hours
-    bench.executor.check(jobs)
-    [_, asked] = [text for text in bench.transport.asked if "--test-only" in text]
-    assert "#SBATCH --time=120\n" in asked

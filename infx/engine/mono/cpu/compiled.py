@@ -21,11 +21,12 @@ from infx.engine.mono import sums
 from infx.engine.mono.build import BuildKey
 from infx.engine.mono.cpu import bits, codecs, inner, pointers, vector
 from infx.engine.mono.cpu.source import FUSED, build_text, stage_names
+from infx.engine.mono.kept import cache_folder
 from infx.engine.mono.plan import make_table
 from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, cpu
 from infx.engine.mono.table import Table
 
-__all__ = ["Build", "cache_folder", "cpu_key", "imported", "load", "writing"]
+__all__ = ["Build", "cpu_key", "imported", "load", "writing"]
 
 NAME_DIGITS = 24  # of the digest: enough that no two builds of a machine meet
 # What a build's own text does not hold of what is compiled.
@@ -55,22 +56,6 @@ class Build:
         order = [names.index(stage.name) for stage in table.stages]
         run = imported(path).run
         return cls(key, table, path, run, (0, mono), tuple((n, n + 1) for n in order))
-
-
-def cache_folder() -> Path:
-    """Return where builds are kept: INFX_MONO_CACHE, or infx/mono in the user's cache.
-
-    Raises InfraError (``builds-unwritable``) for a user without a home.
-    """
-    if given := os.environ.get("INFX_MONO_CACHE"):
-        return Path(given)
-    try:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError as error:
-        raise InfraError(
-            "builds-unwritable", f"{error}: name a folder for compiled layers in INFX_MONO_CACHE"
-        ) from error
-    return Path(home) / "infx" / "mono"
 
 
 def cpu_key(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-__all__ = ["FIELDS", "NUMBERS", "LayerArgs", "layer_args"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["FIELDS", "NUMBERS", "LayerArgs", "args_of", "layer_args"]
 
 FIELDS = (
     "batch_ids",
@@ -72,3 +76,12 @@ def layer_args(values: Mapping[str, int]) -> LayerArgs:
     if unknown := sorted(values.keys() - set(FIELDS)):
         raise KeyError(f"fields {unknown}: LayerArgs has {', '.join(FIELDS)}")
     return LayerArgs(**values)
+
+
+def args_of(tensors: Mapping[str, Tensor]) -> LayerArgs:
+    """Return the structure over tensors by field; ``pages`` [rows, n] must be among them.
+
+    Whoever launches keeps the tensors. Raises KeyError for a name that is no field.
+    """
+    addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+    return layer_args(addresses | {"page_stride": tensors["pages"].stride(0)})

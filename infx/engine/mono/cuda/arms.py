@@ -12,43 +12,46 @@ from pathlib import Path
 from infx.engine.mono.cuda.arguments import LayerArgs
 from infx.engine.mono.cuda.compiling import cubin_of
 from infx.engine.mono.cuda.driver import Kernel, Module
-from infx.engine.mono.cuda.source import build_source
+from infx.engine.mono.cuda.packing import SLOT_BYTES, WARPS
+from infx.engine.mono.cuda.source import BuildSource, build_source
+from infx.engine.mono.shape import GPU_GRAIN, H200
 
-__all__ = ["ATTENTION_STAGES", "BLOCKS", "FOLDED_ROWS", "SHARED_BYTES", "Arms", "stages_of"]
+__all__ = ["BLOCKS", "SHARED_BYTES", "Arms"]
 
-BLOCKS, THREADS = 132, 512
-FOLDED_ROWS = 1
+BLOCKS, THREADS = H200.blocks, H200.threads
+FOLDED_ROWS = GPU_GRAIN.folded_rows
 RING_SLOTS = 3
-STAGE_BYTES, SLOT_BYTES, WARPS = 72 * 1024, 3200, 16
+STAGE_BYTES = 72 * 1024
 SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8)
 ATTENTION_STAGES = ("scores", "split", "attend", "merge")
 
 
-def stages_of(rows: int, folded_rows: int = FOLDED_ROWS) -> tuple[str, ...]:
-    """Return the unfused arm's kernels in their order."""
-    split = "split" if rows <= folded_rows else "attend"
-    return ("qkv", "scores", split, "o", "router", "up", "down")
-
-
 class Arms:
-    """Kernels for ``rows`` rows; ``defines`` replace numbers of kernels/shape.cuh and its kin."""
+    """Kernels for ``rows`` rows; ``defines`` replace numbers of kernels/shape.cuh and its kin.
+
+    ``stages`` are the unfused arm's kernels in their order.
+    """
 
     def __init__(
         self, rows: int, defines: Mapping[str, int] | None = None, folder: Path | None = None
     ) -> None:
         self.rows = rows
         numbers = {"ROWS": rows, "ATTENTION": 1, "KV_KIND": 1, "INDEX_KIND": 1, **(defines or {})}
-        self.folded_rows = numbers.get("FOLDED_ROWS", FOLDED_ROWS)
+        split = "split" if rows <= numbers.get("FOLDED_ROWS", FOLDED_ROWS) else "attend"
+        self.stages = ("qkv", "scores", split, "o", "router", "up", "down")
         self._numbers, self._folder = numbers, folder
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}
+
+    def source(self, file: str) -> BuildSource:
+        """Return the build of a file of kernels/."""
+        return build_source(file, self._numbers)
 
     def kernel(self, file: str, name: str) -> Kernel:
         """Return a kernel of a file of kernels/, compiled and loaded at its first use."""
         if name not in self._kernels:
             if file not in self._modules:
-                code = cubin_of(build_source(file, self._numbers), self._folder)
-                self._modules[file] = Module(code)
+                self._modules[file] = Module(cubin_of(self.source(file), self._folder))
             shared = STAGE_BYTES if file == "attn.cu" else SHARED_BYTES
             shared = 0 if name == "read_only" else shared
             self._kernels[name] = self._modules[file].kernel(name, shared)
@@ -68,7 +71,7 @@ class Arms:
 
     def unfused(self, stream: int, args: LayerArgs, dependent: bool = False) -> None:
         """Launch a layer, a kernel a stage; ``dependent``: each may begin before the last ends."""
-        for name in stages_of(self.rows, self.folded_rows):
+        for name in self.stages:
             self.stage(name, stream, args, dependent)
 
     def mono(self, stream: int, args: LayerArgs) -> None:

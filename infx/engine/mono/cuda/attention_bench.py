@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infx.engine.mono.cuda.arguments import FIELDS, LayerArgs, layer_args
+from infx.engine.mono.cuda.arguments import args_of
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.attention_truth import compare
 from infx.engine.mono.cuda.attention_world import KINDS, SHAPE, Asked, World, make_world
-from infx.engine.mono.cuda.bench import copy_bandwidth, machine, timed
 from infx.engine.mono.cuda.compiling import cubin_of
-from infx.engine.mono.cuda.source import build_source
+from infx.engine.mono.cuda.timing import copy_bandwidth, machine, timed
+from infx.engine.mono.shape import Caches
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["CHECKED", "TIMED", "Case", "main"]
 
 BLOCK, DIM = SHAPE.block, SHAPE.head_dim
-TOKEN_BYTES = {"bf16": 2 * DIM, "fp8": DIM, "mxfp4": DIM // 2 + DIM // 32}
 COLD_BYTES = 200 << 20  # what a graph reads before it reads anything again; L2 has 50 MB
 # What one replay runs for each copy of the caches, and how.
 CHAINS = {
@@ -62,18 +61,22 @@ class Case:
         more = f"+{len(self.requests) - 5}" if len(self.requests) > 5 else ""
         return f"{self.kv}/{self.index} rows {self.rows}: {asked}{more}"
 
+    @property
+    def _token_bytes(self) -> tuple[int, int]:
+        return Caches(self.kv, self.index).token_bytes(DIM)
+
     def index_bytes(self) -> int:
         """Return the bytes of index keys that must be read: once a request."""
-        return sum(asked.context + asked.rows for asked in self.requests) * TOKEN_BYTES[self.index]
+        keys = sum(asked.context + asked.rows for asked in self.requests)
+        return keys * self._token_bytes[1]
 
     def kv_bytes(self) -> int:
         """Return the bytes of chosen keys and values, a row's own 16 blocks each."""
-        scale = 4 if self.kv == "fp8" else 0
         keys = sum(
             min(SHAPE.topk_blocks * BLOCK, asked.context + asked.rows) * asked.rows
             for asked in self.requests
         )
-        return 2 * keys * (TOKEN_BYTES[self.kv] + scale)
+        return 2 * keys * self._token_bytes[0]
 
     def bytes_of(self, chain: str) -> int:
         """Return the bytes that the stages of a chain must read from memory."""
@@ -115,22 +118,16 @@ class Bench:
     def compile(self, cases: Iterable[Case]) -> None:
         """Compile what ``cases`` need, a process a core: before anything holds the device."""
         builds = {(rows, case.kv, case.index) for case in cases for rows in (1, case.rows)}
-        sources = [
-            build_source("attn.cu", {"ROWS": rows, "ATTENTION": 1, **self._numbers(kv, index)})
-            for rows, kv, index in sorted(builds)
-        ]
+        sources = [self.arms(*build).source("attn.cu") for build in sorted(builds)]
         with concurrent.futures.ProcessPoolExecutor() as processes:
             list(processes.map(cubin_of, sources, [self._cubins] * len(sources)))
-
-    def _numbers(self, kv: str, index: str) -> dict[str, int]:
-        kinds = {"KV_KIND": KINDS.index(kv), "INDEX_KIND": KINDS.index(index)}
-        return {**kinds, **self._defines}
 
     def arms(self, rows: int, kv: str, index: str) -> Arms:
         """Return the kernels of a build."""
         key = (rows, kv, index)
         if key not in self._arms:
-            self._arms[key] = Arms(rows, self._numbers(kv, index), self._cubins)
+            kinds = {"KV_KIND": KINDS.index(kv), "INDEX_KIND": KINDS.index(index)}
+            self._arms[key] = Arms(rows, {**kinds, **self._defines}, self._cubins)
         return self._arms[key]
 
     def check(self, case: Case) -> dict[str, Any]:
@@ -169,7 +166,7 @@ class Bench:
     def _run(self, arms: Arms, world: World, stages: Iterable[str]) -> None:
         import torch
 
-        args, stream = _args(world.fields()), torch.cuda.current_stream().cuda_stream
+        args, stream = args_of(world.fields()), torch.cuda.current_stream().cuda_stream
         for stage in stages:
             arms.stage(stage, stream, args)
         torch.cuda.synchronize()
@@ -182,7 +179,10 @@ class Bench:
         worlds = [world] + [
             world.with_stores([store.clone() for store in world.stores]) for _ in range(copies - 1)
         ]
-        every, arms = [_args(w.fields()) for w in worlds], self.arms(case.rows, case.kv, case.index)
+        every, arms = (
+            [args_of(w.fields()) for w in worlds],
+            self.arms(case.rows, case.kv, case.index),
+        )
         self._run(arms, world, ("scores", "attend"))
         figures = {}
         for chain, (stages, dependent) in CHAINS.items():
@@ -198,11 +198,6 @@ class Bench:
             self._run(arms, worlds[-1], ("scores", "split"))
             result["marks"] = _marks(world.tensors["trace"])
         return result
-
-
-def _args(fields: dict[str, Any]) -> LayerArgs:
-    values = {name: tensor.data_ptr() for name, tensor in fields.items() if name in FIELDS}
-    return layer_args(values | {"page_stride": fields["pages"].stride(0)})
 
 
 def _marks(trace: Tensor) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from infx.engine.mono.shape import SHAPES
+from infx.engine.mono.shape import GPU_GRAIN, SHAPES
 from infx.engine.quant import fp8_quantise, fp8_unpack, mxfp4_pack, mxfp4_unpack, saturating_e4m3
 
 __all__ = ["KINDS", "SHAPE", "Asked", "Store", "World", "make_world"]
@@ -21,7 +21,8 @@ SHAPE = SHAPES["m3_tp4_rank"]
 KINDS = ("bf16", "fp8", "mxfp4")
 HEADS, DIM, BLOCK = SHAPE.heads, SHAPE.head_dim, SHAPE.block
 ALL_HEADS = HEADS + 4
-QKV_PARTS, PARTITIONS, LINE = 4, 8, DIM + 4
+QKV_PARTS, LINE = GPU_GRAIN.qkv_parts, DIM + 4
+PARTITIONS = SHAPE.topk_blocks * BLOCK // SHAPE.partition
 NAN_CODE, NAN_SCALE = 0x7F, 255
 _TRACED = (132, 64)
 _ROW_AXES = {

@@ -12,39 +12,44 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infx.engine.mono.cuda.arguments import LayerArgs
-from infx.engine.mono.cuda.arms import Arms, stages_of
+from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.judge import judge_attention, judge_stages
 from infx.engine.mono.cuda.random_layer import (
+    BLOCK,
+    DIM,
+    EXPERT_SIZE,
     HIDDEN,
+    TOPK,
+    TOPK_BLOCKS,
     RandomLayer,
     Step,
     make_layer,
     make_step,
     narrowed,
 )
+from infx.engine.mono.cuda.timing import Launch, captured, copy_bandwidth, machine, timed
+from infx.engine.mono.shape import Caches, Formats
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["main"]
 
-EXPERT_BYTES = 3 * 768 * HIDDEN * 17 // 32
+EXPERT_BYTES = Formats.weight_bytes("mxfp4", 3 * EXPERT_SIZE, HIDDEN)
 FIXED_BYTES = 2560 * HIDDEN + 2048 * HIDDEN + 2 * 128 * HIDDEN + EXPERT_BYTES
 TARGETS = {1: (45, 30), 2: (52, 37), 4: (65, 50), 8: (89, 78), 16: (129, 120)}
-REPLAYS, ROUNDS, WATCHED_REPLAYS = 20, 15, 1000
+WATCHED_REPLAYS = 1000
+SM_MHZ = 1980  # of an H200 under load, at every width (docs/mono.md)
 READ_ROUNDS, READ_BLOCKS = 8, 264
 ARMS = ("unfused", "unfused_pdl", "mono")
-
-Launch = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,66 +88,16 @@ class World:
         counts = []
         for args in self.args:
             arms.unfused(torch.cuda.current_stream().cuda_stream, args)
-            ids = self.step.tensors["routing"][:, :4]
+            ids = self.step.tensors["routing"][:, :TOPK]
             counts.append(len(set(ids[ids >= 0].tolist())))
         return counts
 
 
 def layer_bytes(rows: int, union: float, context: int) -> float:
     """Return the bytes that a layer must read (the module says which)."""
-    blocks = min(16, -(-context // 128))
-    return FIXED_BYTES + union * EXPERT_BYTES + rows * (blocks * 128 * 2 * 132 + context * 128)
-
-
-def captured(launch: Launch) -> Any:
-    """Return ``launch`` as a graph, after it ran once."""
-    import torch
-
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    with torch.cuda.stream(stream):
-        launch(stream.cuda_stream)
-        stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            launch(torch.cuda.current_stream().cuda_stream)
-    graph.replay()
-    return graph
-
-
-def timed(launch: Launch, pieces: int) -> dict[str, float]:
-    """Return µs of one of the ``pieces`` of ``launch`` in graph replay: median, low, high.
-
-    low and high leave out the fastest and the slowest round.
-    """
-    graph = captured(launch)
-    times = sorted(_rounds(lambda: [graph.replay() for _ in range(REPLAYS)]))
-    us = [t * 1e3 / REPLAYS / pieces for t in times]
-    return {"us": statistics.median(us), "low": us[1], "high": us[-2]}
-
-
-def _rounds(work: Callable[[], object]) -> Iterator[float]:
-    """Yield milliseconds of each round of ``work``."""
-    import torch
-
-    for _ in range(ROUNDS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        yield begin.elapsed_time(end)
-
-
-def copy_bandwidth() -> float:
-    """Return TB/s of a device-to-device copy of 1 GB, bytes read and written.
-
-    Not in a graph: there a copy engine does it, at 2.8 TB/s.
-    """
-    import torch
-
-    a = torch.randint(0, 127, (1 << 28,), dtype=torch.int32, device="cuda")
-    b = torch.empty_like(a)
-    return 2 * a.nbytes / statistics.median(_rounds(lambda: b.copy_(a))) / 1e9
+    kv, index = Caches("fp8", "fp8").token_bytes(DIM)
+    chosen = min(TOPK_BLOCKS, -(-context // BLOCK)) * BLOCK
+    return FIXED_BYTES + union * EXPERT_BYTES + rows * (chosen * 2 * kv + context * index)
 
 
 def check(world: World, arms: Arms) -> dict[str, Any]:
@@ -160,6 +115,8 @@ def check(world: World, arms: Arms) -> dict[str, Any]:
     first = {name: given[name].clone() for name in (*names, *caches)} | {"out": out.clone()}
 
     def differing(launch: Callable[[], object]) -> list[str]:
+        """Return what ``launch`` leaves with other bits than the unfused arm did; scratch and
+        output are poisoned before."""
         for name in names:
             given[name].view(torch.uint8).fill_(255)
         out.fill_(torch.nan)
@@ -249,7 +206,7 @@ def bench_width(
     if options.stages:
         result["stages"] = {
             name: timed(world.each(lambda s, a, n=name: arms.stage(n, s, a)), len(world.args))  # type: ignore[misc]
-            for name in stages_of(rows)
+            for name in arms.stages
         }
         result["reads"] = time_reads(world, arms, round(union))
     if rows == 16:
@@ -283,18 +240,6 @@ def report(results: list[dict[str, Any]], bandwidth: float) -> None:
         )
 
 
-def machine() -> dict[str, str]:
-    """Return what the device says of itself now."""
-    asked = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu"
-    done = subprocess.run(
-        ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return dict(zip(asked.split(","), done.stdout.strip().split(", "), strict=False))
-
-
 def trace(layers: list[RandomLayer], options: argparse.Namespace, rows: int) -> None:
     """Print when blocks pass the marks of kernels built with TRACE: µs since mark 0."""
     import torch
@@ -311,7 +256,7 @@ def trace(layers: list[RandomLayer], options: argparse.Namespace, rows: int) -> 
             found.append(marks.clone())
         times = torch.stack(found[len(world.args) :]).double().cpu()
         for mark in range(1, times.shape[-1]):
-            since = (times[..., mark] - times[..., 0])[times[..., mark] > 0] / 1980
+            since = (times[..., mark] - times[..., 0])[times[..., mark] > 0] / SM_MHZ
             if since.numel():
                 edges = since.quantile(torch.tensor([0.02, 0.5, 0.98]).double()).tolist()
                 print(f"rows {rows} {name} mark {mark}: " + " ".join(f"{t:.2f}" for t in edges))

@@ -6,7 +6,6 @@ Nothing here is imported by a process that does not serve on a GPU, and no GPU i
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import tempfile
@@ -14,17 +13,15 @@ from pathlib import Path
 
 from infx.domain.errors import InfraError
 from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
+from infx.engine.mono.kept import cache_folder
 from infx.engine.mono.refusal import Refusal
 
 __all__ = ["compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
 
 
 def cubin_folder() -> Path:
-    """Return where cubins are kept: INFX_MONO_CACHE, or infx/mono in the user's cache."""
-    if given := os.environ.get("INFX_MONO_CACHE"):
-        return Path(given) / "cuda"
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "infx" / "mono" / "cuda"
+    """Return where cubins are kept, beside other builds (`cache_folder`)."""
+    return cache_folder() / "cuda"
 
 
 def refuse_compiler() -> Refusal | None:
@@ -73,6 +70,8 @@ def _by_nvrtc(source: BuildSource) -> bytes:
     try:
         program = core.Program(source.text, code_type="c++", options=options)
         return bytes(program.compile("cubin").code)
+    # Not narrower: its errors (CUDAError, NVRTCError) are exceptions of no other class and stand in
+    # a private module; a missing library is a RuntimeError. Each is a build that failed.
     except Exception as error:
         raise InfraError("mono-build-failed", f"{source.key}: {error}") from error
 

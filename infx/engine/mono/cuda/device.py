@@ -1,4 +1,7 @@
-"""Whether a GPU can run the kernels: read from the driver, before anything is compiled."""
+"""Whether a GPU could run the kernels, by what its driver says: no compiler is needed to ask.
+
+Asked by tests alone as long as no engine serves with the kernels.
+"""
 
 from __future__ import annotations
 

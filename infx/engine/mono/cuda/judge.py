@@ -22,6 +22,7 @@ from infx.engine.mono.cuda.random_layer import (
     HIDDEN,
     QKV_HEADS,
     ROTARY,
+    SHAPE,
     TOPK,
     TOPK_BLOCKS,
     RandomLayer,
@@ -31,9 +32,9 @@ from infx.engine.mono.cuda.random_layer import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["RANKS", "judge_attention", "judge_stages", "relative"]
+__all__ = ["judge_attention", "judge_stages", "relative"]
 
-RANKS, EPS, SCALE, ALPHA, LIMIT = 4, 1e-6, 2.0, 1.702, 7.0
+EPS = SHAPE.norm_eps
 
 
 def relative(found: Tensor, wanted: Tensor) -> float:
@@ -55,7 +56,7 @@ def judge_stages(layer: RandomLayer, step: Step, stream: Tensor, out: Tensor) ->
         "qkv-squares": relative(given["qkv_squares"].sum(0), stream.square().sum(-1)),
     }
     attended = given["merged"].transpose(0, 1).flatten(1)
-    mid = stream + RANKS * (attended @ _fp8_weight(given, "o").T)
+    mid = stream + SHAPE.ranks * (attended @ _fp8_weight(given, "o").T)
     mid = torch.where(live[:, None], mid, 0)
     errors["o"] = relative(given["mid"], mid)
     own = given["mid"]
@@ -77,7 +78,7 @@ def _judge_routing(given: dict[str, Tensor], factor: Tensor, live: Tensor) -> di
 
     logits = factor * given["logit_sums"].sum(0)
     eye = torch.eye(EXPERTS, device="cuda")
-    chosen, weight = route(logits, eye, given["router_bias"], TOPK, SCALE)
+    chosen, weight = route(logits, eye, given["router_bias"], TOPK, SHAPE.routed_scale)
     found = given["routing"]
     ids = torch.where(live[:, None], chosen, -1).float()
     return {
@@ -101,12 +102,12 @@ def _judge_experts(
         chosen = [*weights[row, :TOPK].long().tolist(), EXPERTS]
         total = torch.zeros(HIDDEN, device="cuda")
         for slot, expert in enumerate(chosen):
-            up = ups_behind_gates(_expert(given["up"], expert))
-            wanted_mids[row, slot] = swiglu_oai(x[row] @ up.T, ALPHA, LIMIT)
+            both = x[row] @ ups_behind_gates(_expert(given["up"], expert)).T
+            wanted_mids[row, slot] = swiglu_oai(both, SHAPE.swiglu_alpha, SHAPE.swiglu_limit)
             down = _expert(given["down"], expert)
             factor = weights[row, TOPK + slot] if slot < TOPK else 1.0
             total += factor * (mids[row, slot] @ down.T)
-        wanted[row] += RANKS * total
+        wanted[row] += SHAPE.ranks * total
     wanted[~live] = 0
     return {
         "up": relative(mids[live], wanted_mids[live]),

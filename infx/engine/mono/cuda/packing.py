@@ -18,6 +18,7 @@ __all__ = [
     "PIECE",
     "SCALE_BYTES",
     "SLOT_BYTES",
+    "WARPS",
     "bf16_tiles",
     "bf16_untiled",
     "fp8_tiles",

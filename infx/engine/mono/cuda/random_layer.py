@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infx.engine.mono.cuda.arguments import LayerArgs, layer_args
+from infx.engine.mono.cuda.arguments import LayerArgs, args_of
 from infx.engine.mono.cuda.packing import (
     MOST_BELOW,
     NUMBER_BYTES,
@@ -20,16 +20,20 @@ from infx.engine.mono.cuda.packing import (
     bf16_tiles,
     fp8_tiles,
 )
+from infx.engine.mono.shape import GPU_GRAIN, SHAPES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "narrowed"]
 
-HIDDEN, HEADS, QKV_HEADS, DIM, ROTARY, BLOCK = 6144, 16, 20, 128, 64, 128
-EXPERTS, TOPK, SLOTS, EXPERT_SIZE, TOPK_BLOCKS, PARTITIONS = 128, 4, 5, 768, 16, 8
-QKV_PARTS, ROUTER_PARTS, OUT_BLOCKS, REACH_PAGES = 4, 8, 128, 1024
-THETA = 5e6
+SHAPE = SHAPES["m3_tp4_rank"]
+HIDDEN, HEADS, DIM, ROTARY = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.rotary_dim
+QKV_HEADS = HEADS + 4
+BLOCK, TOPK_BLOCKS = SHAPE.block, SHAPE.topk_blocks
+PARTITIONS = TOPK_BLOCKS * BLOCK // SHAPE.partition
+EXPERTS, TOPK, EXPERT_SIZE = SHAPE.experts, SHAPE.experts_per_token, SHAPE.expert_size
+QKV_PARTS, ROUTER_PARTS, OUT_BLOCKS = GPU_GRAIN.qkv_parts, GPU_GRAIN.router_parts, 128
 # Scales of MXFP4 groups that are drawn: numbers of about 3 x 2^-9, so that a layer keeps its size.
 SCALES = (117, 120)
 
@@ -52,13 +56,11 @@ class Step:
 
     def args(self, layer: RandomLayer, stream_in: Tensor, stream_out: Tensor) -> LayerArgs:
         """Return what kernels get to run ``layer`` on this step."""
-        tensors = {**self.tensors, **layer.tensors, "stream_in": stream_in}
-        tensors["stream_out"] = stream_out
-        addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-        return layer_args({**addresses, "page_stride": self.pages_a_row})
+        streams = {"stream_in": stream_in, "stream_out": stream_out}
+        return args_of(self.tensors | layer.tensors | streams)
 
 
-def make_layer(seed: int, pages: int, experts: bool = True) -> RandomLayer:
+def make_layer(seed: int, pages: int) -> RandomLayer:
     """Return a layer with caches of ``pages`` pages; 1 GB, of which 970 MB are experts."""
     import torch
 
@@ -77,7 +79,7 @@ def make_layer(seed: int, pages: int, experts: bool = True) -> RandomLayer:
         tensors[name], tensors[f"{name}_scale"] = fp8_tiles(numbers, parts), scale
     router = (_normal(draw, EXPERTS, HIDDEN) / math.sqrt(HIDDEN)).bfloat16()
     tensors["router"] = bf16_tiles(router.view(torch.int16), ROUTER_PARTS)
-    count = EXPERTS + 1 if experts else 1
+    count = EXPERTS + 1  # the shared one last
     tensors["up"] = _pieces(draw, count, HIDDEN // PIECE, 2 * EXPERT_SIZE // 16)
     tensors["down"] = _pieces(draw, count, EXPERT_SIZE // PIECE, HIDDEN // 16)
     for name in ("keys", "values", "index_keys"):
@@ -88,18 +90,18 @@ def make_layer(seed: int, pages: int, experts: bool = True) -> RandomLayer:
     return RandomLayer(tensors)
 
 
-def make_step(rows: int, context: int, pads: int = 0, seed: int = 0) -> Step:
+def make_step(rows: int, context: int, pads: int = 0) -> Step:
     """Return a step whose last ``pads`` rows are pads, with everything that a layer computes in."""
     import torch
 
-    draw = torch.Generator("cuda").manual_seed(1000 + seed)
+    draw = torch.Generator("cuda").manual_seed(1000)
     pages_a_row = -(-context // BLOCK)
     row = torch.arange(rows, device="cuda", dtype=torch.int32)
     pages = torch.randperm(rows * pages_a_row, generator=draw, device="cuda").int()
     pages = pages.view(rows, pages_a_row)
     positions = torch.full_like(row, context - 1)
     last = pages[row.long(), (positions // BLOCK).long()]
-    angle = positions.double()[:, None] * THETA ** -(
+    angle = positions.double()[:, None] * SHAPE.rope_theta ** -(
         torch.arange(0, ROTARY, 2, device="cuda", dtype=torch.float64) / ROTARY
     )
     tensors = {
@@ -128,8 +130,7 @@ def _scratch(rows: int) -> dict[str, Tensor]:
         "qkv_sums": (QKV_PARTS, rows, QKV_HEADS * DIM),
         "qkv_squares": (QKV_PARTS, rows),
         "queries": (HEADS, rows, DIM),
-        "index_queries": (rows, DIM),
-        "scores": (rows, REACH_PAGES),
+        "scores": (rows, SHAPE.pages),
         "partials": (rows, PARTITIONS, HEADS, DIM + 4),
         "merged": (HEADS, rows, DIM),
         "attended_back": (HEADS, rows),
@@ -142,7 +143,7 @@ def _scratch(rows: int) -> dict[str, Tensor]:
     half = {
         "attended": torch.full((HEADS, rows, DIM), torch.nan, device="cuda").half(),
         "mid_normed": torch.full((rows, HIDDEN), torch.nan, device="cuda").bfloat16(),
-        "mids": torch.full((rows, SLOTS, EXPERT_SIZE), torch.nan, device="cuda").bfloat16(),
+        "mids": torch.full((rows, SHAPE.slots, EXPERT_SIZE), torch.nan, device="cuda").bfloat16(),
     }
     whole = {
         "chosen": torch.full((rows, TOPK_BLOCKS), -7, device="cuda", dtype=torch.int32),

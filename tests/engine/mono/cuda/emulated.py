@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import shutil
-import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
 
-import infx.engine.mono.cuda
+from infx.engine.mono.cuda.arguments import args_of
+from infx.engine.mono.cuda.source import KERNELS
 
-KERNELS = Path(infx.engine.mono.cuda.__path__[0]) / "kernels"
 ENTRIES = ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge")
 KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
 _SHIM = '#pragma once\n#include "emulated.h"\n'
@@ -24,29 +22,6 @@ extern "C" void run_kernel(int number, int blocks, const LayerArgs* a) {
     for (int block = 0; block < blocks; block++) blockIdx.x = block, run_block(kernels[number], *a);
 }
 """
-
-
-def fields() -> list[tuple[str, str]]:
-    """Return (name, struct format) of each field of ``LayerArgs``, as the header has them."""
-    text = re.sub(r"//.*", "", (KERNELS / "args.cuh").read_text())
-    body = text[text.index("struct LayerArgs") :]
-    found = re.findall(r"(?:const )?\w+(\*?) (\w+);", body[: body.index("};")])
-    return [(name, "P" if star else "i") for star, name in found]
-
-
-def packed(tensors: Mapping[str, Tensor]) -> bytes:
-    """Return the bytes of ``LayerArgs`` over ``tensors``; other fields are null."""
-    table = tensors["pages"]
-    formats = "".join(form for _, form in fields())
-    values = [
-        table.stride(0)
-        if name == "page_stride"
-        else tensors[name].data_ptr()
-        if name in tensors
-        else 0
-        for name, _ in fields()
-    ]
-    return struct.pack("@" + formats + "0P", *values)
 
 
 class Emulated:
@@ -68,4 +43,4 @@ class Emulated:
 
     def launch(self, name: str, blocks: int, tensors: Mapping[str, Tensor]) -> None:
         """Run the kernel ``name``, block after block."""
-        self._run(ENTRIES.index(name), blocks, packed(tensors))
+        self._run(ENTRIES.index(name), blocks, ctypes.byref(args_of(tensors)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from infx.domain.errors import InfraError
-from infx.engine.mono.cuda import arms
+from infx.engine.mono.cuda import arms, packing
 from infx.engine.mono.cuda.device import DeviceFacts, device_facts, refuse_device
 from infx.engine.mono.cuda.source import KERNELS
 
@@ -62,7 +62,7 @@ def test_python_and_kernels_agree_on_shared_memory() -> None:
         first, _, second = found[1].partition(" * ")
         return int(first) * int(second or 1)
 
-    assert number("stream.cuh", "SLOT_BYTES") == arms.SLOT_BYTES
+    assert number("stream.cuh", "SLOT_BYTES") == packing.SLOT_BYTES
     assert number("stream.cuh", "RING_SLOTS") == arms.RING_SLOTS
     assert number("shape.cuh", "STAGE_BYTES") == arms.STAGE_BYTES
     assert number("shape.cuh", "BLOCKS") == arms.BLOCKS

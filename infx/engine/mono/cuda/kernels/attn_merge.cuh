@@ -2,8 +2,6 @@
 #pragma once
 #include "attn_split.cuh"
 
-constexpr int MERGE_TASKS = ROWS;
-
 // x = attention's output of `head` of `row`, numbers 4 lane ... 4 lane + 3; 0 for a pad.
 __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int head) {
     if (__ldg(a.batch_ids + row) < 0) return make_float4(0, 0, 0, 0);

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.analysis.judging import Axis, Judgement, judge_table
 from infx.analysis.pareto import Direction
+from infx.analysis.table_frontiers import Axis, Judgement, judge_table
 from infx.analysis.tables import finite, read_table
 from infx.domain.errors import ConfigError
 

@@ -11,7 +11,7 @@ from infx.analysis.tables import Row, Table, finite, text_of
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
 
-__all__ = ["TIE_RULE", "Axis", "Front", "Judged", "Judgement", "judge_table"]
+__all__ = ["Axis", "Front", "Judged", "Judgement", "judge_table"]
 
 TIE_RULE = (
     "A row is off when another is at least as good on every axis and better on one; "
@@ -86,11 +86,8 @@ def judge_table(
         raise ConfigError([Finding("bad-table", "error", f"no row of {table.file} has {told}")])
     places = _places(table, rows, axes)
     names = _naming(table, {*(axis.column for axis in axes), *group})
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for index, row in enumerate(rows):
-        groups.setdefault(tuple(_text(row, name) for name in group), []).append(index)
     judged, fronts = [], []
-    for key, members in groups.items():
+    for key, members in _grouped(rows, group).items():
         shared = dict(zip(group, key, strict=True))
         found = _judged(
             [rows[n] for n in members], [places[n] for n in members], axes, names, shared
@@ -104,6 +101,14 @@ def judge_table(
         fronts=tuple(fronts),
         left_out=len(table.rows) - len(rows),
     )
+
+
+def _grouped(rows: Sequence[Row], group: Sequence[str]) -> Mapping[tuple[str, ...], Sequence[int]]:
+    """Return the indices of the rows by their texts in the ``group`` columns."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(tuple(_text(row, name) for name in group), []).append(index)
+    return groups
 
 
 def _places(table: Table, rows: Sequence[Row], axes: Sequence[Axis]) -> list[list[float]]:
