@@ -11,7 +11,7 @@ import pytest
 
 from infx.cli import engine, engine_bench
 from infx.cli.engine_options import progress, read_widths
-from infx.engine.mono.kept import cache_folder
+from infx.engine.kept import cache_folder
 from infx.engine.mono.probe.rows import Left
 from infx.engine.mono.probe.tally import PROPERTIES, Pair, Tally
 from infx.engine.mono.probe.timing import Bench, WidthTimes

@@ -11,7 +11,7 @@ import pytest
 from infx.domain.axes import Axes
 from infx.domain.point import Agentic
 from infx.domain.record import PointRecord
-from infx.engine.mono.kept import cache_folder
+from infx.engine.kept import cache_folder
 from infx.workloads.traces import read_trace
 from tests.job.jobs import MINI, arm, point, write_job
 from tests.job.test_real_engines import run

@@ -17,11 +17,11 @@ import numba
 from numba.core.registry import cpu_target
 
 from infx.domain.errors import InfraError
+from infx.engine.kept import cache_folder
 from infx.engine.mono import sums
 from infx.engine.mono.build import BuildKey
 from infx.engine.mono.cpu import bits, codecs, inner, pointers, vector
 from infx.engine.mono.cpu.source import FUSED, build_text, stage_names
-from infx.engine.mono.kept import cache_folder
 from infx.engine.mono.plan import make_table
 from infx.engine.mono.shape import CPU_GRAIN, Caches, Formats, Grain, Kind, LayerShape, cpu
 from infx.engine.mono.table import Table

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from infx.domain.errors import InfraError
+from infx.engine.kept import cache_folder
 from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
-from infx.engine.mono.kept import cache_folder
 from infx.engine.mono.refusal import Refusal
 
 __all__ = ["compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from infx.engine.kept import cache_folder
 from infx.engine.mono.cpu.compiling import compile_builds
-from infx.engine.mono.kept import cache_folder
 from infx.engine.mono.shape import CPU_GRAIN, MOST_ROWS, Caches, Grain, Kind
 from tests.engine.mono.cpu.compiled_worlds import Compiled, CompiledWorld, vector_bytes
 from tests.engine.mono.tiny_layers import FINE, TINY, Row, World, pad
