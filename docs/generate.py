@@ -42,6 +42,10 @@ FAMILIES = {
         "Remarks on measurements that count",
         "The point stays valid; the report lists the remark.",
     ),
+    "ci": (
+        "Pull requests",
+        "Labels, comments and events; exit code 2, or 1 where a finding says so.",
+    ),
     "golden": (
         "Golden lengths",
         "Exit code 1 for a length that does not hold, 2 or 4 for what cannot be measured.",

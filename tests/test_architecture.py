@@ -26,9 +26,11 @@ ORDER = [
     "analysis",
     "report",
     "changelog",
+    "review",
+    "ci",
     "cli",
 ]
-PURE = ("domain", "plan", "analysis", "changelog")
+PURE = ("domain", "plan", "analysis", "changelog", "review", "ci")
 EFFECTS = {"subprocess", "socket", "urllib", "http", "aiohttp", "time", "signal", "random"}
 ENGINE_MAY_USE = {"domain", "workloads", "engine"}
 

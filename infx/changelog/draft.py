@@ -10,28 +10,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from infx.analysis.accuracy import judge_record
 from infx.analysis.curves import Line, line_of, lines_of
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
+from infx.changelog.entry import PLACEHOLDER
 from infx.domain.acceptance import Acceptance
 from infx.domain.plan import Plan
 from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
 from infx.domain.record import PointRecord
+from infx.report.baseline import TOLD
 from infx.report.charts import on_frontiers
 from infx.report.figures import count
-from infx.report.model import PointRow
+from infx.report.model import Baseline, PointRow, Shown
 from infx.report.points import rows_of, series_of
 from infx.report.scores import told_apart
 
-__all__ = ["PLACEHOLDER", "draft_entry"]
-
-PLACEHOLDER = "XXX"
-"""Stands for the pull request's address until it has one."""
+__all__ = ["draft_entry"]
 
 _TYPES: Mapping[type, str] = {FixedLengths: "fixed-seq-len", Agentic: "agentic-coding"}
 
 _BARE = re.compile(r"XXX|https://[\w./-]+|[A-Za-z][\w.]*-[\w.-]*\w")
 
 
-def draft_entry(records: Sequence[PointRecord], plan: Plan, pr_link: str = PLACEHOLDER) -> str:
-    """Return one entry as YAML text: keys, what was measured, headline numbers, accuracy, coverage.
+def draft_entry(
+    records: Sequence[PointRecord],
+    plan: Plan,
+    pr_link: str = PLACEHOLDER,
+    since: Baseline | None = None,
+) -> str:
+    """Return one entry as YAML text: keys, what was measured, headline numbers, accuracy, coverage,
+    and what changed ``since`` a baseline: image and settings old to new, points added and dropped.
 
     Descriptions are double-quoted, so that no text can be read as something else; the entry ends
     with one newline and holds no tab. A run of evaluations alone says ``evals-only``.
@@ -40,10 +45,23 @@ def draft_entry(records: Sequence[PointRecord], plan: Plan, pr_link: str = PLACE
     types = dict.fromkeys(_TYPES[type(p.workload)] for p in plan.points if p.mode == "throughput")
     lines = ["- config-keys:", *(f"    - {_name(entry)}" for entry in entries)]
     lines += ["  scenario-type:", *(f"    - {name}" for name in types)] if types else []
-    told = _description(records, plan, entries)
+    told = [*(_since(since) if since else ()), *_description(records, plan, entries)]
     lines += ["  description:", *(f"    - {_quoted(text)}" for text in told)]
     lines += [] if types else ["  evals-only: true"]
     return "\n".join([*lines, f"  pr-link: {_name(pr_link)}"]) + "\n"
+
+
+def _since(since: Baseline) -> Iterable[str]:
+    """Tell what the report says of its baseline, then the settings and points in full."""
+    runs = ", ".join(facts.run_id for facts in since.runs)
+    yield f"since run {runs}: {since.headline}"
+    yield from since.sentences[1:]
+    for setting, pairs in [*since.settings.items()][TOLD:]:
+        yield f"{setting} ({count(pairs, 'pair')})"
+    told = {"added": since.added, "dropped": since.dropped, "valid no more": since.broken}
+    for name, labels in told.items():
+        if labels:
+            yield f"{count(len(labels), 'point')} {name}: {', '.join(labels)}"
 
 
 def _quoted(text: str) -> str:
@@ -115,11 +133,18 @@ def _headlines(valid: Sequence[PointRow]) -> list[tuple[str, PointRow]]:
 
 
 def _headline(row: PointRow) -> str:
-    fast, full = (row.figures[metric.key].value for metric in (NORTH_STAR, THROUGHPUT))
+    fast, full = (row.figures[metric.key] for metric in (NORTH_STAR, THROUGHPUT))
     return (
-        f"{full:.4g} {THROUGHPUT.unit} at {fast:.4g} {NORTH_STAR.unit} ({NORTH_STAR.title}), "
-        f"conc {row.record.point.conc}"
+        f"{full.value:.4g} {THROUGHPUT.unit}{_interval(full)} at {fast.value:.4g} "
+        f"{NORTH_STAR.unit}{_interval(fast)} ({NORTH_STAR.title}), conc {row.record.point.conc}"
     )
+
+
+def _interval(shown: Shown) -> str:
+    """Return the 95 % interval of a figure, nothing where one run has none."""
+    if shown.low is None or shown.high is None:
+        return ""
+    return f" (95 % {shown.low:.4g} … {shown.high:.4g}, {shown.runs} runs)"
 
 
 def _scores(entry: str, records: Sequence[PointRecord], planned: Sequence[Point]) -> Iterable[str]:

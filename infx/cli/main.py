@@ -11,9 +11,12 @@ from typer.core import TyperGroup
 from infx.cli import (
     accuracy,
     cancel,
+    changelog,
+    ci,
     cluster,
     compare,
     config,
+    diff,
     doctor,
     engine,
     eval,
@@ -28,6 +31,7 @@ from infx.cli import (
     report,
     repro,
     resume,
+    review,
     serve,
     status,
     sweep,
@@ -62,12 +66,28 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (plan, sweep, status, watch, logs, cancel, resume, gather, judge, report, compare):
+for _module in (
+    plan,
+    diff,
+    sweep,
+    status,
+    watch,
+    logs,
+    cancel,
+    resume,
+    gather,
+    judge,
+    report,
+    compare,
+):
     _module.register(app)
 for _module in (
     repro,
     frontier,
     accuracy,
+    changelog,
+    ci,
+    review,
     import_,
     export,
     eval,

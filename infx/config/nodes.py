@@ -21,7 +21,17 @@ from infx.config.suggestions import closest
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
 
-__all__ = ["ListNode", "MapNode", "Node", "Report", "ScalarNode", "is_null", "plain", "read_yaml"]
+__all__ = [
+    "ListNode",
+    "MapNode",
+    "Node",
+    "Report",
+    "ScalarNode",
+    "is_null",
+    "parse_yaml",
+    "plain",
+    "read_yaml",
+]
 
 Key = str | int
 _DEEPEST = 40
@@ -116,7 +126,7 @@ def read_yaml(path: Path, name: str, report: Report) -> tuple[Node | None, str]:
         sentence = f"{name} cannot be read: {error.strerror}"
         report.error("file-unreadable", sentence, Where(name))
         return None, ""
-    return _document(data, name, report), hashlib.sha256(data).hexdigest()
+    return parse_yaml(data, name, report), hashlib.sha256(data).hexdigest()
 
 
 def plain(node: Node) -> Any:
@@ -142,7 +152,9 @@ def _near(path: Path) -> str:
     return "try `infx plan quickstart`"
 
 
-def _document(data: bytes, name: str, report: Report) -> Node | None:
+def parse_yaml(data: bytes, name: str, report: Report) -> Node | None:
+    """Return the only document of ``data``, which findings call ``name``; None after a fault that
+    leaves nothing to look at (all are in ``report``)."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

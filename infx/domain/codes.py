@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from infx.domain.ci_codes import CI_CODES
 from infx.domain.engine_codes import ENGINE_CODES, MONO_CODES
+from infx.domain.golden_codes import GOLDEN_CODES
 from infx.domain.plan_codes import CONFIG_CODES, PLAN_CODES
 
 __all__ = ["CODES", "Code", "Family"]
 
 Family = (
     Literal["config", "plan", "usage", "infra", "failed"]
-    | Literal["invalid", "skipped", "remark", "golden", "engine", "mono"]
+    | Literal["invalid", "skipped", "remark", "golden", "engine", "mono", "ci"]
 )
 
 
@@ -364,33 +366,13 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         "cut-answers": ("answers of an evaluation hit the token limit", "raise max-tokens"),
     },
     # An acceptance length that cannot be measured, or does not hold.
-    "golden": {
-        "thinking-unsupported": (
-            "the model's chat template has no such thinking mode",
-            "measure the modes that it has: --thinking on, or off",
-        ),
-        "no-speculation": (
-            "the server makes no drafts, so there is no acceptance to measure",
-            "start it with a speculation method and K >= 1, or name one with --method",
-        ),
-        "too-many-drafts": ("K is over what the method serves", "ask a smaller range with --k"),
-        "k-differs": ("the running server's K or method is not the asked one", "ask for its own"),
-        "counters-missing": (
-            "the engine does not tell its accepted drafts and verify steps",
-            "use an engine whose counters infx reads (infx)",
-        ),
-        "server-busy": ("requests of others run on the server", "measure on one nobody else uses"),
-        "request-failed": ("a request of the measurement failed", "read the server's words"),
-        "golden-settings": (
-            "the golden file was measured with other settings, or by something else",
-            "name another file with -o, or measure it all anew with --fresh",
-        ),
-        "golden-differs": ("an acceptance length does not hold any more", "collect it anew"),
-    },
+    "golden": GOLDEN_CODES,
     # Refusals of infx's own engine.
     "engine": ENGINE_CODES,
     # What mono does not serve: the unfused layers do.
     "mono": MONO_CODES,
+    # What a pull request asks of CI, and what is published of it.
+    "ci": CI_CODES,
 }
 
 CODES: dict[str, Code] = {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from infx.changelog.draft import draft_entry
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
+from infx.report.model import Baseline, RunFacts
 from tests.public_data import shared
 from tests.report.sample_runs import (
     LLAMA,
@@ -108,7 +109,7 @@ def test_a_repeated_point_is_told_by_the_mean_of_its_figures() -> None:
     records = [record(of, measurement=measurement(2, itl_ms, 40.0)) for itl_ms in (10.0, 40.0)]
     first, second = (r.measurement.tput_tok_s_gpu for r in records if r.measurement)
     (head,) = [text for text in described(records) if "highest" in text]
-    assert f"interactivity {(first * second) ** 0.5:.4g} tok/s/GPU at " in head
+    assert f"interactivity {(first * second) ** 0.5:.4g} tok/s/GPU (95 % " in head
 
 
 def test_a_figure_that_is_no_number_is_told_and_does_not_end_the_draft() -> None:
@@ -165,3 +166,26 @@ def test_words_that_yaml_reads_otherwise_are_quoted(word: str) -> None:
     plan = sample_plan(records)
     points = (replace(plan.points[0], entry=word),)
     assert parsed(draft_entry([], replace(plan, points=points)))["config-keys"] == [word]
+
+
+def test_what_changed_since_a_baseline_comes_first() -> None:
+    settings = {f"option-{n} 1 → 2": n for n in range(1, 7)}
+    since = Baseline(
+        runs=(RunFacts(run_id="old"),),
+        headline="12 points compared.",
+        sentences=("12 points compared.", "Servers differ in option-1 1 → 2 (1 pair)."),
+        settings=settings,
+        added=("one",),
+        dropped=("two", "three"),
+    )
+    records = sample_records()
+    told = parsed(draft_entry(records, sample_plan(records), since=since))["description"]
+    assert told[:6] == [
+        "since run old: 12 points compared.",
+        "Servers differ in option-1 1 → 2 (1 pair).",
+        "option-5 1 → 2 (5 pairs)",
+        "option-6 1 → 2 (6 pairs)",
+        "1 point added: one",
+        "2 points dropped: two, three",
+    ]
+    assert told[6].startswith(f"{LLAMA}: image ")

@@ -14,6 +14,7 @@ FAMILIES: dict[str, Outcome] = {
     "config": "config",
     "plan": "config",
     "usage": "config",
+    "ci": "config",
     "infra": "infra",
     "failed": "config",
     "invalid": "harness",

@@ -1,0 +1,192 @@
+"""Checks of drafts, and of what was there: acceptance (11), append-only (12), types (13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from infx.config.nodes import MapNode, Report, parse_yaml, plain
+from infx.domain.record import PointRecord
+from infx.review.bundle import Bundle, Draft
+from infx.review.facts import (
+    added_lines,
+    evaluations,
+    grouped,
+    launched,
+    matches,
+    selected,
+    speculative,
+    throughput,
+)
+from infx.review.injection import injected
+from infx.review.result import Evidence, Said
+from infx.review.rules import Rules
+
+__all__ = ["append_only", "draft_as_shipped", "golden_acceptance"]
+
+_BITS = {
+    **dict.fromkeys(("fp32", "float32"), 32),
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16"), 16),
+    **dict.fromkeys(("fp8", "mxfp8", "int8", "q8"), 8),
+    **dict.fromkeys(("fp4", "mxfp4", "nvfp4", "int4", "q4"), 4),
+}
+
+
+def golden_acceptance(bundle: Bundle, rules: Rules) -> Said:
+    """Throughput ran at the golden length, told to the server; evaluations at real acceptance."""
+    drafting = speculative(throughput(bundle))
+    scored = speculative(evaluations(bundle))
+    if not drafting and not scored:
+        return Said("N/A", "no measured point drafts")
+    wrong = [(r, why) for r in drafting for why in _injection(r, bundle, rules)]
+    unreal = [r for r in scored if r.point.arm.acceptance.mode != "real" or injected(r)]
+    faults = [*grouped([*wrong, *((r, "evaluated at a simulated acceptance") for r in unreal)])]
+    evidence = tuple(_lengths(record, bundle) for record in drafting)
+    if faults:
+        return Said("FAIL", "; ".join(faults), evidence)
+    told = sorted({_asked(record) for record in drafting})
+    sentence = f"{len(drafting)} points injected {', '.join(told)}"
+    return Said("PASS", f"{sentence}; {len(scored)} evaluations at real acceptance", evidence)
+
+
+def _asked(record: PointRecord) -> str:
+    acceptance = record.point.arm.acceptance
+    return (
+        f"{acceptance.length} = {acceptance.golden} thinking-{acceptance.thinking} K={acceptance.k}"
+    )
+
+
+def _lengths(record: PointRecord, bundle: Bundle) -> Evidence:
+    seen = record.counters.acceptance_length if record.counters else None
+    realised = "not told" if seen is None else f"{seen:.4g}"
+    golden = _golden(record, bundle)
+    told = injected(record)
+    said = told.text if told else "nothing"
+    text = f"asked {_asked(record)}, golden {golden}, in the command {said}"
+    return Evidence(f"records.json:{record.point.label}", f"{text}, realised {realised}")
+
+
+def _golden(record: PointRecord, bundle: Bundle) -> float | None:
+    """Return the length that the golden file of the bundle holds for the record; None without."""
+    asked = record.point.arm.acceptance
+    models = _curves(bundle.golden.get(asked.golden, ""), f"golden/{asked.golden}.yaml")
+    lengths = [modes.get(f"thinking_{asked.thinking}", {}).get(asked.k) for modes in models]
+    return lengths[0] if len(lengths) == 1 else None
+
+
+@cache
+def _curves(text: str, name: str) -> tuple[Mapping[str, Mapping[int, float]], ...]:
+    """Return the curves of each model in a golden file by mode; none where it cannot be read."""
+    report = Report()
+    node = parse_yaml(text.encode(), name, report)
+    if not isinstance(node, MapNode) or report.findings:
+        return ()
+    modes = (plain(model) for model in node.values.values() if isinstance(model, MapNode))
+    return tuple(
+        {mode: curve for mode, curve in model.items() if isinstance(curve, dict)} for model in modes
+    )
+
+
+def _injection(record: PointRecord, bundle: Bundle, rules: Rules) -> Iterator[str]:
+    asked, golden = record.point.arm.acceptance, _golden(record, bundle)
+    k = record.point.arm.axes.k
+    if asked.mode != "synthetic" or asked.length is None:
+        yield "no acceptance length was injected"
+        return
+    if asked.k != k:
+        yield f"the length is of K={asked.k}, the server drafts {k}"
+    if golden is None:
+        yield f"golden/{asked.golden}.yaml holds no length for {_asked(record)}"
+    elif golden != asked.length:
+        yield f"injected {asked.length}, golden is {golden}"
+    told = injected(record)
+    if not told or not told.is_of(asked.length, k):
+        said = told.text if told else "nothing"
+        yield f"the server's command does not carry {asked.length}: it says {said}"
+    seen = record.counters.acceptance_length if record.counters else None
+    share = rules.evidence.acceptance_share
+    if seen is not None and abs(seen - asked.length) > share * asked.length:
+        yield f"the server realised {seen:.4g}, more than {share:.0%} from {asked.length}"
+
+
+def append_only(bundle: Bundle, rules: Rules) -> Said:
+    """Under append-only every point that was there is still there, the same, on the same image."""
+    additions = [one for one in bundle.changelog if one.append_only]
+    if not additions:
+        return Said("N/A", "no changelog entry says append-only: true")
+    mixed = [one for one in additions if one.evals_only or one.all_evals]
+    faults = [f"line {one.line}: append-only goes with no evaluation setting" for one in mixed]
+    if len(additions) != len(bundle.changelog):
+        faults.append("append-only entries stand beside normal ones")
+    keys = [
+        key
+        for one in additions
+        for key in (p.entry for p in bundle.points.base)
+        if selected(one, key)
+    ]
+    faults += _lost(bundle, set(keys))
+    evidence = tuple(
+        Evidence("changelog.json", f"line {one.line}: append-only") for one in additions
+    )
+    if faults:
+        return Said("FAIL", "; ".join(faults), evidence)
+    new = {p.point_id for p in bundle.points.head} - {p.point_id for p in bundle.points.base}
+    return Said("PASS", f"every point that was there is the same, {len(new)} are new", evidence)
+
+
+def _lost(bundle: Bundle, keys: set[str]) -> Iterator[str]:
+    after = {point.point_id: point for point in bundle.points.head}
+    named = {(point.entry, point.name): point for point in bundle.points.head}
+    for point in bundle.points.base:
+        if point.entry not in keys or point.point_id in after:
+            continue
+        other = named.get((point.entry, point.name))
+        moved = (
+            f" from {point.image} to {other.image}" if other and other.image != point.image else ""
+        )
+        yield f"{point.name} " + (f"changed{moved}" if other else "is gone")
+
+
+def draft_as_shipped(bundle: Bundle, rules: Rules) -> Said:
+    """Each draft runs in the type that it ships in, and the bundle shows which that is."""
+    drafting = speculative((*throughput(bundle), *evaluations(bundle)))
+    if not drafting:
+        return Said("N/A", "no measured point drafts")
+    shown = {draft.model: draft for draft in bundle.drafts}
+    used = sorted({r.point.arm.draft or r.point.arm.model.name for r in drafting})
+    faults = [*_forbidden(bundle, rules)]
+    faults += [f"no stored and effective types of {name} are shown" for name in used
+               if name not in shown or not shown[name].layers]  # fmt: skip
+    faults += [why for name in used if name in shown for why in _lowered(shown[name])]
+    evidence = tuple(_shown(shown[name]) for name in used if name in shown)
+    if faults:
+        return Said("FAIL", "; ".join(faults), evidence)
+    return Said("PASS", "; ".join(one.text for one in evidence), evidence)
+
+
+def _shown(draft: Draft) -> Evidence:
+    quantized = draft.quantization or "no quantization config"
+    layers = ", ".join(f"{one.name} {one.effective}" for one in draft.layers)
+    return Evidence(
+        draft.where or "drafts.json", f"{draft.model}: {draft.stored}, {quantized}; {layers}"
+    )
+
+
+def _lowered(draft: Draft) -> Iterator[str]:
+    for layer in draft.layers:
+        stored, run = _BITS.get(layer.stored.lower()), _BITS.get(layer.effective.lower())
+        if stored is None or run is None:
+            unknown = layer.stored if stored is None else layer.effective
+            yield f"{draft.model} {layer.name}: {unknown} is no type that is known"
+        elif run < stored:
+            yield f"{draft.model} {layer.name} ships {layer.stored} and runs {layer.effective}"
+
+
+def _forbidden(bundle: Bundle, rules: Rules) -> Iterator[str]:
+    for line in added_lines(bundle.diff, rules.source.prose):
+        if matches(rules.source.draft, line.text):
+            yield f"{line.file}:{line.number} lowers the draft: {line.text.strip()}"
+    for record in bundle.records:
+        for what, text in launched(record):
+            if matches(rules.source.draft, text):
+                yield f"{record.point.name}: {what} lowers the draft: {text}"

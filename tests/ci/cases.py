@@ -1,0 +1,74 @@
+"""Plans, changelog entries and events for the tests of CI."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from infx.changelog.entry import Entry, read_changelog
+from infx.ci.events import PullRequestEvent, read_event
+from infx.ci.labels import LabelRules
+from infx.ci.plan import Change
+from infx.cli.planning_ci import label_rules
+from infx.config.matrix import AgenticSpec, Scenario
+from infx.domain.plan import Plan
+from infx.plan.make import make_plan
+from tests.plan.matrices import AT, entry, evaluation, matrix, scenario
+
+EVENTS = Path(__file__).parent / "events"
+TRACE = "semianalysis_cc_traces_weka_062126"
+RULES: LabelRules = label_rules(None)
+
+
+def sessions(**axes: Any) -> Scenario:
+    return replace(scenario(**axes), workload=AgenticSpec(trace=TRACE, where=AT))
+
+
+def mini(*scenarios: Scenario, name: str = "mini", image: str = "pypi:infx", **more: Any) -> Any:
+    """An entry with two concurrencies of fixed lengths, two of sessions, and an evaluation."""
+    given = scenarios or (
+        scenario(conc=[1, 4], max_num_seqs="=2*conc"),
+        sessions(conc=[2, 8], max_num_seqs="=2*conc"),
+    )
+    return entry(*given, name=name, image=image, **{"evaluations": (evaluation(),)} | more)
+
+
+def other(name: str = "other", **more: Any) -> Any:
+    """An entry like `mini` of another model: none of its points is one of mini's."""
+    return mini(name=name, weights=f"random:{name}", **more)
+
+
+def plan_of(*entries: Any) -> Plan:
+    return make_plan(matrix(*entries))
+
+
+def added(keys: str = "mini", **fields: Any) -> Entry:
+    """The entry of a changelog that says these keys and fields."""
+    lines = ["- config-keys:", *(f"    - {key}" for key in keys.split())]
+    for name, value in fields.items():
+        text = json.dumps(value)
+        lines.append(f"  {name.replace('_', '-')}: {text}")
+    lines += ["  description:", "    - Something changed.", "  pr-link: XXX", ""]
+    read = read_changelog("\n".join(lines).encode(), "perf-changelog.yaml")
+    assert not read.findings
+    [found] = read.entries
+    return found
+
+
+def event(*labels: str, name: str = "labeled") -> PullRequestEvent:
+    """A recorded event, with other labels where some are given."""
+    data = json.loads((EVENTS / f"{name}.json").read_bytes())
+    if labels:
+        data["pull_request"]["labels"] = [{"id": 1, "name": label} for label in labels]
+    return read_event(json.dumps(data).encode())
+
+
+def change(head: Plan, *additions: Entry, base: Plan | None = None) -> Change:
+    return Change(base=base or plan_of(), head=head, additions=additions)
+
+
+def names(plan: Plan | None) -> list[str]:
+    assert plan
+    return sorted(point.name for point in plan.points)

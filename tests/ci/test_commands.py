@@ -1,0 +1,212 @@
+"""infx ci plan and infx diff in a repository of git, with recorded event files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infx.cli.planning_ci import plan_of_all
+from infx.config.project import Project
+from infx.domain.plan import Plan
+from infx.launch.runs import open_store
+from infx.plan.saved import check_inputs, read_plan
+from tests.ci.cases import EVENTS
+from tests.cli.commands import as_json, here
+from tests.store.tiny_plans import record, run_row
+
+MATRIX = """\
+mini:
+  model-prefix: minimaxm3
+  precision: mxfp4
+  framework: infx
+  image: pypi:infx
+  recipe: minimaxm3-mini-cpu-infx
+  cluster: local
+  scenarios:
+    - workload: {isl: 64, osl: 32, requests: 4*conc}
+      axes: {conc: [1, 2], max-num-seqs: 2*conc}
+"""
+ENTRY = """\
+- config-keys:
+    - mini
+  description:
+    - "A point more."
+  pr-link: https://github.com/example/lab/pull/17
+"""
+HISTORY = ENTRY.replace("/17", "/3").replace("A point more", "The first ones")
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"]
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ["git", *who, *words], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, **files: str) -> str:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_yaml", ".yaml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "a change")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two commits: the second adds conc 4 and its changelog entry."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "perf-changelog.yaml").write_text(HISTORY)
+    commit(folder, configs__mini_yaml=MATRIX)
+    (folder / "perf-changelog.yaml").write_text(f"{HISTORY}\n{ENTRY}")
+    commit(folder, configs__mini_yaml=MATRIX.replace("[1, 2]", "[1, 2, 4]"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+PLAN = ("ci", "plan", "--base", "HEAD~1", "--head", "HEAD", "--event")
+
+
+def test_labels_and_an_entry_make_a_plan_that_sweep_takes(repository: Path) -> None:
+    done = here(*PLAN, EVENTS / "labeled.json", "-o", "plan.json", "--json")
+    assert done.returncode == 0, done.stdout
+    data = as_json(done)["data"]
+    assert (data["decision"], data["pull_request"]) == ("sweep", 17)
+    [canary] = data["canaries"]
+    assert canary["label"].startswith("mini-c1-")
+    assert data["jobs"][0]["job_id"] == canary["job_id"]
+    saved: Plan = read_plan(Path("plan.json"))
+    check_inputs(saved, repository)
+    assert [job.job_id for job in saved.jobs] == [job["job_id"] for job in data["jobs"]]
+    assert sorted(point.conc for point in saved.points) == [1, 2, 4]
+
+
+def test_people_read_a_table_and_a_sentence(repository: Path) -> None:
+    done = here(*PLAN, EVENTS / "labeled.json")
+    assert done.returncode == 0
+    assert "canary" in done.stdout
+    assert "sweep: full-sweep-fail-fast: 3 points in 3 jobs" in done.stdout
+
+
+def test_what_is_planned_is_the_revision_not_the_files(repository: Path) -> None:
+    (repository / "configs" / "mini.yaml").write_text("broken: [")
+    assert here(*PLAN, EVENTS / "labeled.json").returncode == 0
+
+
+def test_a_change_without_an_entry_warns(repository: Path) -> None:
+    commit(repository, configs__mini_yaml=MATRIX.replace("osl: 32", "osl: 16"))
+    done = here(*PLAN, EVENTS / "labeled.json", "--json")
+    found = as_json(done)
+    assert (done.returncode, found["data"]["decision"]) == (0, "nothing")
+    assert [f["code"] for f in found["diagnostics"]] == ["change-unannounced"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("push", "bad-event"), ("synchronize-two-primaries", "two-primaries")],
+)
+def test_a_bad_event_or_bad_labels_exit_with_2(repository: Path, name: str, code: str) -> None:
+    done = here(*PLAN, EVENTS / f"{name}.json", "--json")
+    assert done.returncode == 2
+    assert [f["code"] for f in as_json(done)["diagnostics"]] == [code]
+
+
+def test_a_missing_event_or_revision_exits_with_2(repository: Path) -> None:
+    assert here(*PLAN, "nowhere.json").returncode == 2
+    done = here("ci", "plan", "--base", "v99", "--head", "HEAD", "--event", EVENTS / "labeled.json")
+    assert done.returncode == 2
+    assert "git knows no commit v99" in done.stderr
+    assert here("diff", "--base=--output=x").returncode == 2
+    assert not (repository / "x").exists()
+
+
+def test_a_faulty_changelog_exits_with_2(repository: Path) -> None:
+    commit(repository, **{"perf-changelog_yaml": HISTORY.replace("first", "second")})
+    done = here(*PLAN, EVENTS / "labeled.json")
+    assert done.returncode == 2
+    assert "history-changed" in done.stderr
+
+
+def test_a_base_that_cannot_be_planned_is_a_warning(repository: Path) -> None:
+    bad = commit(repository, configs__mini_yaml=MATRIX.replace("isl: 64", "isl: x y"))
+    (repository / "perf-changelog.yaml").write_text(f"{HISTORY}\n{ENTRY}\n{ENTRY}")
+    commit(repository, configs__mini_yaml=MATRIX)
+    words = ("ci", "plan", "--base", bad, "--head", "HEAD", "--event", EVENTS / "labeled.json")
+    found = as_json(here(*words, "--json"))
+    assert found["data"]["decision"] == "sweep"
+    assert [f["code"] for f in found["diagnostics"]] == ["base-unreadable"]
+
+
+def test_diff_says_what_appears_and_why_points_change(repository: Path) -> None:
+    done = here("diff", "--base", "HEAD~1")
+    assert done.returncode == 0
+    assert "appears" in done.stdout
+    assert "1 appear, 0 vanish, 0 change, 2 are the same since HEAD~1" in done.stdout
+    (repository / "configs" / "mini.yaml").write_text(MATRIX.replace("2*conc", "3*conc"))
+    data = as_json(here("diff", "--base", "HEAD~1", "--json"))["data"]
+    fields = [field for pair in data["changed"] for field in pair["fields"]]
+    assert fields[0] == {"name": "axes.max-num-seqs", "before": "2", "after": "3"}
+    back = as_json(here("diff", "--base", "HEAD", "--head", "HEAD~1", "--json"))["data"]
+    assert len(back["vanished"]) == 1
+
+
+def test_a_project_below_the_root_of_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, below__configs__mini_yaml=MATRIX)
+    monkeypatch.chdir(tmp_path / "below")
+    (tmp_path / "below" / "elsewhere").symlink_to("/nonexistent")
+    commit(tmp_path)
+    assert "2 are the same since HEAD" in here("diff", "--base", "HEAD").stdout
+
+
+def measured(folder: Path, matrix: str, run_id: str) -> str:
+    """Put a run of ``matrix`` into the project's store, every point ok; return its name."""
+    (folder / "configs" / "mini.yaml").write_text(matrix)
+    plan = plan_of_all(Project.find(folder))
+    git(folder, "checkout", "-q", "configs")
+    with open_store(folder / "results") as store:
+        store.create_run(run_row(folder / "results", run_id), plan)
+        for job in plan.jobs:
+            for point in job.points:
+                store.save(record(point, run_id, job.job_id))
+    return run_id
+
+
+REUSE = (*PLAN, EVENTS / "labeled.json", "--reuse-from", "results", "--json")
+
+
+def test_points_of_the_store_are_reused_by_their_identity(repository: Path) -> None:
+    measured(repository, MATRIX, "37598205362")
+    data = as_json(here(*REUSE))["data"]
+    assert data["counts"] == {"run": 1, "reused": 2}
+    assert [point[:7] for job in data["jobs"] for point in job["points"]] == ["mini-c4"]
+
+
+def test_a_run_that_a_comment_names_stands_for_all_or_is_refused(repository: Path) -> None:
+    whole = MATRIX.replace("[1, 2]", "[1, 2, 4]")
+    measured(repository, whole.replace("osl: 32", "osl: 16"), "37598205362")
+    comments = ("--comments", EVENTS / "comments.json")
+    done = here(*REUSE, *comments)
+    found = as_json(done)
+    assert (done.returncode, found["data"]["decision"]) == (1, "reuse")
+    assert {f["code"] for f in found["diagnostics"]} == {"reuse-refused"}
+    assert all("workload.osl 16 → 32" in f["sentence"] for f in found["diagnostics"])
+    text = (EVENTS / "comments.json").read_text().replace("37598205362", "other-run")
+    (repository / "comments.json").write_text(text)
+    measured(repository, whole, "other-run")
+    done = here(*REUSE, "--comments", "comments.json")
+    assert (done.returncode, as_json(done)["data"]["reused_run"]) == (0, "other-run")
+    (repository / "comments.json").write_text(text.replace("other-run", ""))
+    assert as_json(here(*REUSE, "--comments", "comments.json"))["data"]["reused_run"] == "other-run"
+    (repository / "comments.json").write_text(text.replace("other-run", "no-such-run"))
+    assert here(*REUSE, "--comments", "comments.json").returncode == 2

@@ -1,0 +1,200 @@
+"""infx changelog as a command: a real git repository, real merges, a run of the store."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.changelog.entries import LINK, changelog, entry
+from tests.cli.commands import ROOT, as_json, environment, here
+from tests.report.many_points import STARTED_S, many_plan, many_points, many_records, write_run
+
+FILE = "perf-changelog.yaml"
+SMOL, MINI = "smollm2-135m-q4-cpu-llamacpp", "minimaxm3-mini-cpu-infx"
+BASE = entry(SMOL)
+OLD, NEW = "20261128-0900-old", "20261129-1740-new"
+
+
+def git(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    names = {f"GIT_{who}_{what}": "n@h" for who in ("AUTHOR", "COMMITTER")
+             for what in ("NAME", "EMAIL")}  # fmt: skip
+    quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    return subprocess.run(
+        ["git", *words], cwd=folder, env=environment(**names, **quiet),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def commit(text: str) -> None:
+    Path(FILE).write_text(text)
+    assert git("commit", "-qam", "more").returncode == 0
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project under git on main, with one entry, that merges changelogs by our driver."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    matrix = (ROOT / "configs/quickstart.yaml").read_text()
+    (tmp_path / "configs/quickstart.yaml").write_text(matrix)
+    (tmp_path / FILE).write_text(BASE)
+    (tmp_path / ".gitattributes").write_text(f"{FILE} merge=infx-changelog\n")
+    program = f"'{sys.executable}' -m infx changelog merge %O %A %B"
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("config", "merge.infx-changelog.driver", program),
+        ("add", "."),
+        ("commit", "-qm", "base"),
+    ):
+        assert git(*words).returncode == 0
+    return tmp_path
+
+
+def test_a_clean_file_is_clean(project: Path) -> None:
+    done = here("changelog", "check")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "1 entries, nothing is wrong" in done.stderr
+
+
+def test_findings_have_their_place_and_line(project: Path) -> None:
+    commit(changelog(BASE, entry("smolm*", link="XXX")))
+    done = here("changelog", "check", "--base", "main~1")
+    assert done.returncode == 1
+    assert f"{FILE}:8:7: key-unmatched" in done.stdout
+    assert '\n    8 |     - "smolm*"\n' in done.stdout
+    told = here("changelog", "check", "--base", "main~1", "--json")
+    assert [(f["code"], f["where"]["line"]) for f in as_json(told)["diagnostics"]] == [
+        ("key-unmatched", 8)
+    ]
+    assert told.returncode == 1
+
+
+def test_the_base_is_a_revision_or_a_file(project: Path) -> None:
+    (project / "before.yaml").write_text(BASE)
+    commit(BASE.replace("Something", "Else"))
+    for base in ("main~1", "before.yaml"):
+        done = here("changelog", "check", "--base", base)
+        assert done.returncode == 1
+        assert f"{FILE}:4:8: history-changed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("check", "no.yaml"), "file-not-found"),
+        (("check", "--base", "nowhere"), "git knows no commit nowhere"),
+        (("check", "--append-only"), "--append-only needs --base"),
+        (("add", "--from-run", "last", "--results", "none"), "unknown-run"),
+        (("merge", FILE, FILE, "no.yaml"), "file-not-found"),
+        (("check", "--pr", "7"), "--pr '7' is no pull request"),
+        (("add", "--from-run", "last", "--pr", f"{LINK}/files"), "is no pull request"),
+    ],
+)
+def test_what_cannot_be_asked(project: Path, words: tuple[str, ...], told: str) -> None:
+    done = here("changelog", *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_append_only_looks_at_the_points_of_both_plans(project: Path) -> None:
+    commit(changelog(BASE, entry(SMOL, "More", "XXX")))
+    matrix = project / "configs/quickstart.yaml"
+    text = matrix.read_text()
+    asked = ("changelog", "check", "--base", "main~1", "--append-only")
+    assert here(*asked).returncode == 0
+    matrix.write_text(text.replace("conc: [1, 2, 4]", "conc: [1, 2, 3, 4]", 1))
+    assert here(*asked).returncode == 0
+    matrix.write_text(text.replace("conc: [1, 2, 4]", "conc: [1, 2]", 1))
+    done = here(*asked)
+    assert done.returncode == 1
+    assert f"{FILE}:7:3: point-removed" in done.stdout
+    assert "point-removed" not in here(*asked[:-1]).stdout
+
+
+def branches(ours: str, theirs: str) -> None:
+    """Leave the working folder on a branch with ``ours``, and main with ``theirs``."""
+    assert git("checkout", "-qb", "mine").returncode == 0
+    commit(ours)
+    assert git("checkout", "-q", "main").returncode == 0
+    commit(theirs)
+    assert git("checkout", "-q", "mine").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("merge", "-q", "main", "-m", "m"), ("rebase", "-q", "main")])
+def test_git_puts_the_branch_after_what_is_published(project: Path, words: tuple[str, ...]) -> None:
+    mine, theirs = entry(SMOL, "Mine", "XXX"), entry(MINI, "Theirs", LINK)
+    branches(changelog(BASE, mine), changelog(BASE, theirs))
+    done = git(*words)
+    assert done.returncode == 0, done.stderr
+    assert Path(FILE).read_text() == changelog(BASE, theirs, mine)
+    checked = here("changelog", "check", "--base", "main")
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.slow
+def test_main_takes_a_branch_after_its_own(project: Path) -> None:
+    mine, theirs = entry(SMOL, "Mine", "XXX"), entry(MINI, "Theirs", LINK)
+    branches(changelog(BASE, mine), changelog(BASE, theirs))
+    git("checkout", "-q", "main")
+    assert git("merge", "-q", "mine", "-m", "m").returncode == 0
+    assert Path(FILE).read_text() == changelog(BASE, theirs, mine)
+
+
+@pytest.mark.slow
+def test_history_that_differs_is_left_in_conflict(project: Path) -> None:
+    changed = BASE.replace("Something", "Else")
+    branches(changelog(BASE, entry(SMOL, "Mine")), changelog(changed, entry(MINI, "Theirs")))
+    done = git("merge", "main")
+    assert done.returncode == 1
+    assert "theirs:4:8: history-changed" in done.stderr
+    assert f"UU {FILE}" in git("status", "--short").stdout
+    assert all(told in Path(FILE).read_text() for told in ("Else", "Mine", "Theirs"))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("entered")
+    points = many_points(20)
+    for n, (name, some) in enumerate({OLD: points[:18], NEW: points[1:]}.items()):
+        records = many_records(some, run_id=name, repeats=2, faults=False, gain=1 + n / 5)
+        write_run(folder, some, records, many_plan(some, 2), name, STARTED_S + 86_400 * n)
+    return folder
+
+
+def test_an_entry_of_a_run_is_written_below(project: Path, results: Path) -> None:
+    words = ("changelog", "add", "--from-run", NEW, "--baseline", OLD, "--results", results)
+    shown = here(*words, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert Path(FILE).read_text() == BASE
+    done = here(*words, "--pr", LINK)
+    text = Path(FILE).read_text()
+    assert text == changelog(BASE, done.stdout)
+    assert done.stdout == shown.stdout.replace("pr-link: XXX", f"pr-link: {LINK}")
+    (added,) = yaml.safe_load(done.stdout)
+    told = "\n".join(added["description"])
+    assert f"since run {OLD}: 17 points compared. Throughput: better on" in told
+    assert "2 points added: " in told
+    assert "1 point dropped: " in told
+    assert " tok/s/GPU (95 % " in told
+    codes = {f["code"] for f in as_json(here("changelog", "check", "--json"))["diagnostics"]}
+    assert codes <= {"key-unmatched"}
+
+
+def test_a_file_that_cannot_be_written(project: Path, results: Path) -> None:
+    words = ("changelog", "add", project / "no/log.yaml", "--from-run", NEW, "--results", results)
+    done = here(*words)
+    assert done.returncode == 2
+    assert "cannot write" in done.stderr
+
+
+def test_an_entry_begins_a_file_that_is_not_there(project: Path, results: Path) -> None:
+    Path(FILE).unlink()
+    done = here("changelog", "add", "--from-run", "last", "--results", results)
+    assert done.returncode == 0, done.stderr
+    assert Path(FILE).read_text() == done.stdout
