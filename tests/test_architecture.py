@@ -26,11 +26,11 @@ ORDER = [
     "analysis",
     "report",
     "changelog",
-    "review",
     "ci",
+    "review",
     "cli",
 ]
-PURE = ("domain", "plan", "analysis", "changelog", "review", "ci")
+PURE = ("domain", "plan", "analysis", "changelog", "ci", "review")
 EFFECTS = {"subprocess", "socket", "urllib", "http", "aiohttp", "time", "signal", "random"}
 ENGINE_MAY_USE = {"domain", "workloads", "engine"}
 

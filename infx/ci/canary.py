@@ -61,8 +61,9 @@ def led_by(plan: Plan, points: Iterable[Point]) -> tuple[Plan, tuple[Canary, ...
     parts = [part for job in plan.jobs for part in _split(job, first)]
     led = [job for job in parts if job.points[0].point_id in first]
     rest = [job for job in parts if job.points[0].point_id not in first]
-    jobs = (*led, *rest)
-    return replace(plan, jobs=jobs, cost=estimate_cost(jobs)), tuple(map(_canary, led))
+    jobs, ids = (*led, *rest), tuple(job.job_id for job in led)
+    led_plan = replace(plan, jobs=jobs, cost=estimate_cost(jobs), canaries=ids)
+    return led_plan, tuple(map(_canary, led))
 
 
 def _split(job: Job, first: Collection[str]) -> list[Job]:

@@ -17,7 +17,7 @@ from infx.ci.revised import Aside, set_aside
 from infx.ci.selection import Selection, select
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
-from infx.domain.plan import Job, Plan
+from infx.domain.plan import Job, Origin, Plan
 from infx.domain.point import Agentic
 
 __all__ = ["Change", "CiPlan", "Decision", "plan"]
@@ -189,14 +189,21 @@ def _sweep(
         return replace(whole, entries=selection.entries, plan=swept, warnings=told)
     first = canaries(swept.points, difference.new_types) if asked.canary else ()
     led, birds = led_by(swept, first)
+    valid = _submission_valid(led)
+    origin = Origin(
+        repository=event.repository.full_name,
+        pull_request=event.number,
+        head_sha=event.pull_request.head.sha,
+        submission_valid=valid,
+    )
     return replace(
         whole,
         decision="sweep",
         reason=f"{asked.primary}: {len(led.points)} points in {len(led.jobs)} jobs",
         entries=selection.entries,
         canaries=birds,
-        plan=led,
-        submission_valid=_submission_valid(led),
+        plan=replace(led, origin=origin),
+        submission_valid=valid,
         reusable=asked.reusable,
         warnings=told,
     )

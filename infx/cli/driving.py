@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from infx.launch.sweep import Asked
     from infx.store import RunRow, Store
 
-__all__ = ["drive", "driven", "executor_of", "made", "start"]
+__all__ = ["drive", "driven", "executor_of", "made", "start", "wants_canary"]
 
 
 def executor_of(plan: Plan, project: Project) -> Executor:
@@ -47,7 +47,8 @@ def start(
 ) -> int:
     """Make a run of ``plan`` and drive it; return the exit code.
 
-    Without a word about it a canary goes first where jobs do not run one after another.
+    Without a word about it a canary goes first where the plan chooses one, and where jobs do not
+    run one after another.
     """
     from infx.launch.runs import open_store
     from infx.launch.sweep import Asked
@@ -56,8 +57,13 @@ def start(
     executor.check(plan.jobs)
     with open_store(results) as store:
         run = made(store, results, plan, " ".join(sources), project.root, executor)
-        asked = Asked(canary=executor.durable if canary is None else canary, fail_fast=fail_fast)
+        asked = Asked(canary=wants_canary(plan, executor, canary), fail_fast=fail_fast)
         return drive(store, run, executor, asked, checked=False, as_json=as_json)
+
+
+def wants_canary(plan: Plan, executor: Executor, said: bool | None) -> bool:
+    """Return whether a canary goes first; ``said`` is what somebody said of it."""
+    return said if said is not None else executor.durable or bool(plan.canaries)
 
 
 def made(

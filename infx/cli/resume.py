@@ -36,7 +36,7 @@ def _resume(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.driving import drive, executor_of
+    from infx.cli.driving import drive, executor_of, wants_canary
     from infx.cli.options import existing_store, results_dir
     from infx.cli.output import say
     from infx.config.project import Project
@@ -45,12 +45,13 @@ def _resume(
 
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run) if run else newest_unfinished(store)
-        executor = executor_of(read_run(Path(row.folder))[1], Project.find(Path(row.project)))
+        plan = read_run(Path(row.folder))[1]
+        executor = executor_of(plan, Project.find(Path(row.project)))
         say(f"run {row.run_id} on {executor.name}; its files: {row.folder}")
         asked = Asked(
             retry_failed=retry_failed,
             time_limit_s=time_limit,
-            canary=executor.durable if canary is None else canary,
+            canary=wants_canary(plan, executor, canary),
             fail_fast=fail_fast,
         )
         return drive(store, row, executor, asked, as_json=as_json)

@@ -10,7 +10,7 @@ from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.point import Arm, Point
 
-__all__ = ["Candidate", "Cost", "Disposition", "Job", "Plan", "marked"]
+__all__ = ["Candidate", "Cost", "Disposition", "Job", "Origin", "Plan", "marked"]
 
 Disposition = Literal["run", "reused", "excluded", "duplicate", "deferred"]
 
@@ -72,12 +72,25 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The change that a plan was made for: a pull request of ``repository`` (``owner/name``) at the
+    commit ``head_sha``. ``submission_valid`` is False where a label shortened what is measured."""
+
+    repository: str
+    pull_request: int
+    head_sha: str
+    submission_valid: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything a sweep needs, and why it is that.
 
     ``inputs`` maps each file read to its sha256: a sweep of a saved plan refuses when one changed.
     ``counts`` holds the number of candidates for each disposition and ``candidates`` their total;
-    ``ledger`` lists them (excluded ones are listed up to a cap, never uncounted).
+    ``ledger`` lists them (excluded ones are listed up to a cap, never uncounted). ``canaries`` are
+    the jobs that go before the others of their entry, where a plan chooses them; ``origin`` is the
+    change that asked for it (None: a person did).
     """
 
     schema_version: str = "1"
@@ -90,6 +103,8 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     cost: Cost
     excluded_by: Mapping[str, int] = field(default_factory=dict)
+    canaries: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     @property
     def plan_id(self) -> str:

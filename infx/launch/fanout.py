@@ -30,13 +30,15 @@ def entry_of(job: Job) -> str:
 
 @dataclass(slots=True)
 class Fanout:
-    """``canary``: an entry's cheapest job must measure something before its others are launched.
+    """``canary``: an entry's cheapest job must measure something before its others are launched;
+    where some of its jobs are ``chosen``, each of these.
     ``fail_fast``: an entry's first failure stops it. ``stopped`` maps an entry to (code, why);
     ``canaries`` to the jobs that went first and have not ended. ``spared`` are groups of a stopped
     entry that go on: a part of theirs was its failure."""
 
     canary: bool = False
     fail_fast: bool = False
+    chosen: frozenset[str] = frozenset()
     proven: set[str] = field(default_factory=set)
     canaries: dict[str, set[str]] = field(default_factory=dict)
     stopped: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -44,9 +46,13 @@ class Fanout:
 
     def know(self, jobs: Iterable[Job], statuses: Mapping[PointKey, Status]) -> None:
         """Take what an earlier drive of the run has shown: its entries need no canary again."""
+        unproven: set[str] = set()
         for job in jobs:
             if any(statuses[job.job_id, p.point_id].state in PROOF for p in job.points):
                 self.proven.add(entry_of(job))
+            elif job.job_id in self.chosen:
+                unproven.add(entry_of(job))
+        self.proven -= unproven
 
     def ready(self, waiting: Iterable[Job], held: Collection[Job]) -> list[Job]:
         """Return the jobs to launch, in order, beside those that are open (``held``).
@@ -70,14 +76,16 @@ class Fanout:
         """Take how a job ended for good."""
         entry = entry_of(job)
         bad = next((s for s in statuses if s.state not in NO_FAILURE), None)
-        if any(status.state in PROOF for status in statuses):
-            self.proven.add(entry)
+        proof = any(status.state in PROOF for status in statuses)
         first = self.canaries.get(entry, set())
         led, more = job.job_id in first, first - {job.job_id}
         self.canaries[entry] = more
+        if proof and not more & self.chosen:
+            self.proven.add(entry)
         if bad is None or entry in self.stopped:
             return
-        if led and not more and entry not in self.proven:
+        alone = job.job_id in self.chosen and not proof
+        if led and (alone or (not more and entry not in self.proven)):
             self.stopped[entry] = ("canary-failed", f"{job.name} went first and ended {bad}")
         elif self.fail_fast:
             self.stopped[entry] = ("stopped-early", f"{job.name} ended {bad}")
@@ -89,9 +97,14 @@ class Fanout:
             return {job.unit for job in jobs}
         if entry in busy:  # by its canary, or by what an earlier drive launched
             return set()
-        costs: dict[str, float] = {}
-        for job in jobs:
-            costs[job.unit] = costs.get(job.unit, 0.0) + job_s(job)
-        going = min(costs, key=lambda unit: costs[unit])  # what is left of one is cheaper than it
-        self.canaries[entry] = {job.job_id for job in jobs if job.unit == going}
-        return {going}
+        going = {job.unit for job in jobs if job.job_id in self.chosen} or {_cheapest(jobs)}
+        self.canaries[entry] = {job.job_id for job in jobs if job.unit in going}
+        return going
+
+
+def _cheapest(jobs: Iterable[Job]) -> str:
+    """Return the unit of least time; what is left of one that had begun is cheaper than it was."""
+    costs: dict[str, float] = {}
+    for job in jobs:
+        costs[job.unit] = costs.get(job.unit, 0.0) + job_s(job)
+    return min(costs, key=lambda unit: costs[unit])

@@ -83,7 +83,8 @@ class Sweep:
         self._executor, self._judge, self._observer = executor, judge, observer
         self._dir = Path(run.folder)
         self._jobs = {job.job_id: job for job in plan.jobs}
-        fanout = Fanout(canary=asked.canary, fail_fast=asked.fail_fast)
+        chosen = frozenset(plan.canaries)
+        fanout = Fanout(canary=asked.canary, fail_fast=asked.fail_fast, chosen=chosen)
         self._waiting = Waiting(store, run.run_id, plan, executor.policy, fanout)
         self._board = Board.of(run.run_id, plan, self._waiting.statuses())
         self._open: dict[str, _Held] = {}

@@ -155,3 +155,30 @@ def test_jobs_go_once_at_a_time_and_nothing_of_a_stopped_entry(
     assert {entry_of(j) for j in waiting.values()} <= set(fanout.stopped)
     if not {"failed", "invalid"} & set(done):
         assert len(done) == len(JOBS)
+
+
+def test_chosen_jobs_go_first_and_each_must_measure_something() -> None:
+    fanout = Fanout(canary=True, chosen=frozenset({A[0].job_id, A[2].job_id}))
+    assert fanout.ready(JOBS, []) == [A[0], A[2], B[1]]  # of b none was chosen: its cheapest
+    fanout.ended(A[0], [OK])
+    assert fanout.ready([A[1]], [A[2]]) == []
+    fanout.ended(A[2], [OK])
+    assert fanout.ready([A[1]], []) == [A[1]]
+
+
+def test_one_chosen_job_that_fails_stops_its_entry_though_another_did_not() -> None:
+    fanout = Fanout(canary=True, chosen=frozenset({A[0].job_id, A[2].job_id}))
+    fanout.ready(A, [])
+    fanout.ended(A[0], [OK])
+    fanout.ended(A[2], [DIED])
+    assert fanout.stopped["a"] == ("canary-failed", f"{A[2].name} went first and ended {DIED}")
+
+
+def test_a_resumed_run_waits_for_the_chosen_jobs_that_measured_nothing_yet() -> None:
+    statuses = {(job.job_id, p.point_id): Status("pending") for job in A for p in job.points}
+    statuses |= {(A[0].job_id, p.point_id): OK for p in A[0].points}
+    fanout = Fanout(canary=True, chosen=frozenset({A[0].job_id, A[2].job_id}))
+    fanout.know(A, statuses)
+    assert fanout.ready([A[1], A[2]], []) == [A[2]]
+    fanout.ended(A[2], [OK])
+    assert fanout.ready([A[1]], []) == [A[1]]
