@@ -1,4 +1,5 @@
-"""Write the generated files: docs/{axes,cli,clusters,codes,recipes}.md and configs/schema/*.json.
+"""Write the generated files: docs/{axes,cli,clusters,codes,recipes}.md, configs/schema/*.json and
+infx/review/schema/*.json.
 
 Of docs/mono.md and docs/golden.md the part between two marks.
 """
@@ -17,6 +18,7 @@ from infx.config import schema
 from infx.domain.axes import AXES, VOCABULARY, kebab
 from infx.domain.codes import CODES, Code
 from infx.engine.mono.refusal import LEVELS, Level
+from infx.review.schema import write_schemas as write_review_schemas
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -44,7 +46,11 @@ FAMILIES = {
     ),
     "ci": (
         "Pull requests",
-        "Labels, comments and events; exit code 2, or 1 where a finding says so.",
+        "Labels, events, comments, bundles; exit code 2, or 1 where a finding says so.",
+    ),
+    "changelog": (
+        "The changelog",
+        "`infx changelog check` exits with 1 for errors; `infx ci plan` refuses them with 2.",
     ),
     "golden": (
         "Golden lengths",
@@ -206,6 +212,7 @@ def write_all() -> None:
     for name, page in pages().items():
         (ROOT / "docs" / name).write_text(page)
     schema.write_schemas(ROOT / "configs/schema")
+    write_review_schemas(ROOT / "infx/review/schema")
 
 
 def _commands(group: Any, title: str) -> list[str]:

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from infx.analysis.accuracy import judge_record
 from infx.analysis.curves import Line, line_of, lines_of
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
-from infx.changelog.entry import PLACEHOLDER
-from infx.domain.acceptance import Acceptance
+from infx.changelog.entry import PLACEHOLDER, SINCE, of_run
 from infx.domain.plan import Plan
 from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
 from infx.domain.record import PointRecord
 from infx.report.baseline import TOLD
 from infx.report.charts import on_frontiers
-from infx.report.figures import count
+from infx.report.figures import count, image
 from infx.report.model import Baseline, PointRow, Shown
 from infx.report.points import rows_of, series_of
 from infx.report.scores import told_apart
@@ -34,28 +33,52 @@ def draft_entry(
     plan: Plan,
     pr_link: str = PLACEHOLDER,
     since: Baseline | None = None,
+    run: str = "",
 ) -> str:
     """Return one entry as YAML text: keys, what was measured, headline numbers, accuracy, coverage,
     and what changed ``since`` a baseline: image and settings old to new, points added and dropped.
+    The last sentence names the ``run``, and those that points are reused from.
 
     Descriptions are double-quoted, so that no text can be read as something else; the entry ends
     with one newline and holds no tab. A run of evaluations alone says ``evals-only``.
     """
-    entries = list(dict.fromkeys(point.entry for point in plan.points))
-    types = dict.fromkeys(_TYPES[type(p.workload)] for p in plan.points if p.mode == "throughput")
+    points = plan.expected
+    entries = list(dict.fromkeys(point.entry for point in points))
+    types = dict.fromkeys(_TYPES[type(p.workload)] for p in points if p.mode == "throughput")
     lines = ["- config-keys:", *(f"    - {_name(entry)}" for entry in entries)]
     lines += ["  scenario-type:", *(f"    - {name}" for name in types)] if types else []
-    told = [*(_since(since) if since else ()), *_description(records, plan, entries)]
+    told = [*(_since(since) if since else ()), *_description(records, points, entries, since)]
+    told += [f"{of_run(run)}{_measured(plan)}"] if run else []
     lines += ["  description:", *(f"    - {_quoted(text)}" for text in told)]
     lines += [] if types else ["  evals-only: true"]
     return "\n".join([*lines, f"  pr-link: {_name(pr_link)}"]) + "\n"
 
 
+def _measured(plan: Plan) -> str:
+    """Tell how much of the plan this run was to measure, and what it reuses of others."""
+    taken: dict[str, list[Point]] = {}
+    for one in plan.reused:
+        taken.setdefault(one.run_id, []).append(one.point)
+    told = [f"reused from run {name}: {_share(some, plan)}" for name, some in taken.items()]
+    return "; ".join([_share(plan.points, plan), *told])
+
+
+def _share(some: Sequence[Point], plan: Plan) -> str:
+    """Return ``3 of 10 points, 0 of 1 evaluations``."""
+    nouns = {"throughput": "points", "evaluation": "evaluations"}
+    mine, every = (Counter[str](p.mode for p in points) for points in (some, plan.expected))
+    told = (f"{mine[mode]} of {every[mode]} {noun}" for mode, noun in nouns.items() if every[mode])
+    return ", ".join(told)
+
+
 def _since(since: Baseline) -> Iterable[str]:
     """Tell what the report says of its baseline, then the settings and points in full."""
-    runs = ", ".join(facts.run_id for facts in since.runs)
-    yield f"since run {runs}: {since.headline}"
-    yield from since.sentences[1:]
+    begins = f"{SINCE}{', '.join(facts.run_id for facts in since.runs)}: "
+    yield from (f"{begins}{text}" for text in (since.headline, *since.sentences[1:]))
+    yield from (f"{begins}{text}" for text in _moves(since))
+
+
+def _moves(since: Baseline) -> Iterable[str]:
     for setting, pairs in [*since.settings.items()][TOLD:]:
         yield f"{setting} ({count(pairs, 'pair')})"
     told = {"added": since.added, "dropped": since.dropped, "valid no more": since.broken}
@@ -79,19 +102,23 @@ def _name(text: str) -> str:
 
 
 def _description(
-    records: Sequence[PointRecord], plan: Plan, entries: Sequence[str]
+    records: Sequence[PointRecord],
+    points: Sequence[Point],
+    entries: Sequence[str],
+    since: Baseline | None,
 ) -> Iterable[str]:
-    series = series_of([*plan.points, *(record.point for record in records)])
+    before = [record for row in since.rows for record in row.counted] if since else []
+    series = series_of([*points, *(record.point for record in records)])
     rows = on_frontiers(rows_of(records, series, {}, {}), {})
     for entry in entries:
-        planned = [point for point in plan.points if point.entry == entry]
-        yield f"{entry}: {_setting(planned[0].arm.image, [p.arm.acceptance for p in planned])}"
+        planned = [point for point in points if point.entry == entry]
+        mine, old = ([r for r in some if r.point.entry == entry] for some in (records, before))
+        yield f"{entry}: {_setting(planned, mine, old)}"
         lines = lines_of(planned)
         for line in lines:
             name = ", ".join(filter(None, (entry, line.apart(lines))))
             on_line = [row for row in rows if row.series == series[line]]
             yield from _curve(name, on_line, _planned(planned, line))
-        mine = [record for record in records if record.point.entry == entry]
         yield from _scores(entry, mine, planned)
 
 
@@ -99,10 +126,31 @@ def _planned(points: Sequence[Point], line: Line) -> set[str]:
     return {p.point_id for p in points if p.mode == "throughput" and line_of(p) == line}
 
 
-def _setting(image: str, acceptances: Sequence[Acceptance]) -> str:
-    synthetic = sorted({a.length for a in acceptances if a.mode == "synthetic" and a.length})
-    lengths = ", ".join(f"{length:g}" for length in synthetic)
-    return f"image {image}" + (f", synthetic acceptance length {lengths}" if lengths else "")
+def _setting(
+    planned: Sequence[Point], records: Sequence[PointRecord], before: Sequence[PointRecord]
+) -> str:
+    """Tell the image and what its server says of its version, as they were ``before`` and are now,
+    and the acceptance lengths that are simulated."""
+    old, new = ([image(record.point.arm) for record in before], [image(p.arm) for p in planned])
+    told = [f"image {_moved(old, new)}"]
+    if versions := _versions(records):
+        told.append(f"{planned[0].arm.framework} {_moved(_versions(before), versions)}")
+    acceptances = (point.arm.acceptance for point in planned)
+    lengths = sorted({a.length for a in acceptances if a.mode == "synthetic" and a.length})
+    if lengths:
+        told.append(f"synthetic acceptance length {', '.join(f'{n:g}' for n in lengths)}")
+    return ", ".join(told)
+
+
+def _versions(records: Sequence[PointRecord]) -> list[str]:
+    told = (record.provenance.server.get("version") for record in records)
+    return [str(version) for version in told if version]
+
+
+def _moved(before: Sequence[str], now: Sequence[str]) -> str:
+    """Return ``a → b``; ``b`` where it is as it was, or was not."""
+    old, new = (" and ".join(dict.fromkeys(texts)) for texts in (before, now))
+    return f"{old} → {new}" if old and old != new else new
 
 
 def _curve(name: str, rows: Sequence[PointRow], planned: set[str]) -> Iterable[str]:

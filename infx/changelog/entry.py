@@ -6,15 +6,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from infx.changelog.text import byte_findings, decoded, readable
+from infx.changelog.text import byte_findings, decoded, is_bare, readable
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, is_null, parse_yaml
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Finding, Where
 
-__all__ = ["PLACEHOLDER", "SCENARIO_TYPES", "Changelog", "Entry", "Key", "read_changelog"]
+__all__ = [
+    "PLACEHOLDER",
+    "SCENARIO_TYPES",
+    "SINCE",
+    "Changelog",
+    "Entry",
+    "Key",
+    "of_run",
+    "read_changelog",
+]
 
 PLACEHOLDER = "XXX"
 """Stands for the pull request's address until it has one."""
+
+SINCE = "since run "
+"""How each sentence of a description begins that compares with an earlier run."""
 
 SCENARIO_TYPES = ("fixed-seq-len", "agentic-coding")
 
@@ -74,13 +86,18 @@ class Changelog:
     findings: tuple[Finding, ...]
 
 
+def of_run(run: str) -> str:
+    """Return how the sentence of a description begins that tells which run the entry is of."""
+    return f"run {run}: "
+
+
 def read_changelog(data: bytes, file: str) -> Changelog:
     """Return the changelog in ``data``, which findings call ``file``; never raises."""
     text = decoded(data, file)
     if isinstance(text, Finding):
         return Changelog(file, data.decode("utf-8", "replace"), (), (text,))
     report = Report(list(byte_findings(text, file)))
-    if not text.strip():
+    if is_bare(text):
         return Changelog(file, text, (), tuple(report.findings))
     root = parse_yaml(readable(text).encode(), file, report)
     entries = list(_entries(root, text.split("\n"), report))

@@ -55,7 +55,7 @@ class _Comparison:
         self._boundary = 1
 
     def history(self) -> History:
-        if self._base.head != self._head.head:
+        if not self._has_its_header():
             self._changed("what stands before the first entry is not as it was", 1, 1)
         for first, last, others in self._parts():
             is_end = last == len(self._base.blocks)
@@ -64,6 +64,13 @@ class _Comparison:
         return History(
             tuple(self._added), tuple(self._corrected), tuple(self._findings), self._boundary
         )
+
+    def _has_its_header(self) -> bool:
+        """An empty file may get one; the blank line that sets it apart comes with an entry."""
+        was, now = self._base.head, self._head.head
+        if self._base.blocks:
+            return was == now
+        return was.rstrip("\n") in ("", now.rstrip("\n"))
 
     def _parts(self) -> Iterator[tuple[int, int, Sequence[Block]]]:
         """Yield runs of blocks of the base (first, last) with those that stand in their place."""

@@ -12,10 +12,20 @@ from itertools import pairwise
 
 from infx.domain.findings import Finding, Where
 
-__all__ = ["Block", "Layout", "byte_findings", "decoded", "layout", "place", "readable"]
+__all__ = [
+    "Block",
+    "Layout",
+    "byte_findings",
+    "decoded",
+    "is_bare",
+    "layout",
+    "place",
+    "readable",
+]
 
 _ITEM = re.compile(r"^-(?=[ \n]|\Z)", re.MULTILINE)
 _BLANK = " \t\r\n\f\v"
+_HEADER = re.compile(r"(#.*\n)+\n")
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _NAMES = {"\t": "a tab", "\r": "a carriage return", "\0": "a NUL", "\ufeff": "a byte-order mark"}
 
@@ -77,6 +87,11 @@ def readable(text: str) -> str:
     return _CONTROL.sub(" ", text.removeprefix("\ufeff"))
 
 
+def is_bare(text: str) -> bool:
+    """Return True where nothing but comments and blank lines stands."""
+    return all(line.startswith("#") or not line.strip() for line in text.split("\n"))
+
+
 def byte_findings(text: str, file: str) -> Iterator[Finding]:
     """Yield what the bytes may not be: control characters, gaps between entries, the end."""
     yield from _controls(text, file)
@@ -100,8 +115,9 @@ def _controls(text: str, file: str) -> Iterator[Finding]:
 
 
 def _gaps(found: Layout, file: str) -> Iterator[Finding]:
-    if found.head:
-        yield _blank("something stands before the first entry", Where(file, 1, 1))
+    if found.head and not _HEADER.fullmatch(found.head + "\n" * (not found.blocks)):
+        sentence = "something else than comments and one blank line stands before the first entry"
+        yield _blank(sentence, Where(file, 1, 1))
     for block in found.blocks[:-1]:
         if block.gap != "\n":
             yield _gap(block, file)

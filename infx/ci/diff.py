@@ -55,7 +55,11 @@ class Changed:
 
     before: Point
     after: Point
-    fields: tuple[Field, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields in which the two differ, computed anew each time."""
+        return differing(self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +92,9 @@ class PlanDiff:
         return (*self.vanished, *(change.before for change in self.changed))
 
     @property
-    def entries(self) -> tuple[str, ...]:
-        """Entries with a point that is not the same, in order of first appearance."""
-        after = (change.after for change in self.changed)
-        points = (*self.appeared, *after, *self.gone)
-        return tuple(dict.fromkeys(point.entry for point in points))
+    def points(self) -> tuple[Point, ...]:
+        """All points that are not the same, those of the head first."""
+        return (*self.appeared, *(change.after for change in self.changed), *self.gone)
 
 
 def scenario_type(point: Point) -> str:
@@ -161,18 +163,18 @@ def compare_points(base: Iterable[Point], head: Iterable[Point]) -> PlanDiff:
     """Return what becomes of each point of ``base`` in ``head``.
 
     A point has changed when the other side has one that its entry asks in the same way: first of
-    those with the same name, then with the same workload and axes, then with the same kind of
-    workload and the same computation. Where two would fit, neither is taken: one vanished and
-    others appeared.
+    those with the same name, then with the same workload and axes, then with the same workload and
+    computation, then with the same kind of workload and computation. Where two would fit, neither
+    is taken: one vanished and others appeared.
     """
     old = {point.point_id: point for point in base}
     new = {point.point_id: point for point in head}
     left = [point for key, point in old.items() if key not in new]
     more = [point for key, point in new.items() if key not in old]
     changed: list[Changed] = []
-    for asked in (_by_name, _by_axes, _by_computation):
+    for asked in (_by_name, _by_axes, _by_load, _by_kind):
         pairs = _pairs(left, more, asked)
-        changed += [Changed(before=a, after=b, fields=differing(a, b)) for a, b in pairs]
+        changed += [Changed(before=a, after=b) for a, b in pairs]
         taken = {point.point_id for pair in pairs for point in pair}
         left = [point for point in left if point.point_id not in taken]
         more = [point for point in more if point.point_id not in taken]
@@ -206,10 +208,24 @@ def _by_name(point: Point) -> Hashable:
 
 
 def _by_axes(point: Point) -> Hashable:
-    load = content_id(workload_identity(point.workload))
-    return (point.entry, point.mode, point.conc, point.queueing, load, point.arm.axes)
+    return (*_asked(point), _load(point), point.arm.axes)
 
 
-def _by_computation(point: Point) -> Hashable:
-    axes = content_id(point.arm.computation()["axes"])
-    return (point.entry, point.mode, point.conc, point.queueing, point.workload.kind, axes)
+def _by_load(point: Point) -> Hashable:
+    return (*_asked(point), _load(point), _computed(point))
+
+
+def _by_kind(point: Point) -> Hashable:
+    return (*_asked(point), point.workload.kind, _computed(point))
+
+
+def _asked(point: Point) -> tuple[Hashable, ...]:
+    return point.entry, point.mode, point.conc, point.queueing
+
+
+def _load(point: Point) -> str:
+    return content_id(workload_identity(point.workload))
+
+
+def _computed(point: Point) -> str:
+    return content_id(point.arm.computation()["axes"])

@@ -120,11 +120,11 @@ def settings(labels: Iterable[str], rules: LabelRules) -> Settings | None:
 
     Raises ConfigError with every fault: ``two-primaries``, ``modifier-alone``, ``label-unknown``.
     """
-    given = list(dict.fromkeys(labels))
-    primaries = [name for name in given if name in rules.primaries]
+    given = set(labels)
+    primaries = [name for name in rules.primaries if name in given]
     modifiers = [name for name in rules.modifiers if name in given]
     faults = [
-        *(_unknown(name, rules) for name in given if _sweep_like(name, rules)),
+        *(_unknown(name, rules) for name in sorted(given) if _sweep_like(name, rules)),
         *_faults(primaries, modifiers, rules),
     ]
     if faults:

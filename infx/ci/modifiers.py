@@ -9,9 +9,9 @@ from infx.ci.diff import identity
 from infx.ci.labels import Fast
 from infx.ci.revised import added, replaced
 from infx.ci.selection import computation_id
-from infx.domain.identity import content_id
 from infx.domain.plan import Plan
 from infx.domain.point import Agentic, Point
+from infx.plan.resolve import identities
 
 __all__ = ["evaluated", "evaluations_at", "shortened"]
 
@@ -60,7 +60,7 @@ def _at(score: Point, point: Point) -> Point:
         name=f"{score.name}-c{point.conc}",
         expressions=point.expressions,
     )
-    return _identified(made, [score.curve_id, point.curve_id], [score.series_id, point.series_id])
+    return _identified(made)
 
 
 def _short(point: Point, fast: Fast) -> Point:
@@ -73,18 +73,11 @@ def _short(point: Point, fast: Fast) -> Point:
         warmup_requests_per_lane=fast.warmup_requests_per_lane,
         cache_warmup_s=0,
     )
-    content = [made.kind, made.duration_s, made.warmup_requests_per_lane]
     name = point.name.replace("-agentic-", "-agentic-fast-", 1)
-    short = replace(point, workload=made, name=name)
-    return _identified(short, [point.curve_id, *content], [point.series_id, *content])
+    return _identified(replace(point, workload=made, name=name))
 
 
-def _identified(point: Point, curve: list[object], series: list[object]) -> Point:
-    """Return the point with identities of its content: a curve and a series are told apart by those
-    that it was made from."""
-    return replace(
-        point,
-        point_id=content_id(identity(point)),
-        curve_id=content_id(curve),
-        series_id=content_id(series),
-    )
+def _identified(point: Point) -> Point:
+    """Return the point with the identities of its content."""
+    point_id, curve_id, series_id = identities(identity(point), point.expressions)
+    return replace(point, point_id=point_id, curve_id=curve_id, series_id=series_id)

@@ -1,67 +1,43 @@
-"""From an event and a change to what CI runs: a pure function."""
+"""From an event and a change to what CI does: a pure function."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
 
 from infx.changelog.entry import Entry
-from infx.ci.canary import Canary, canaries, led_by
+from infx.ci.canary import canaries, led_by
+from infx.ci.decision import Change, CiPlan, submission_valid
 from infx.ci.diff import PlanDiff, compare
 from infx.ci.events import Comment, PullRequestEvent
 from infx.ci.labels import LabelRules, Settings, settings
 from infx.ci.modifiers import evaluated, evaluations_at, shortened
-from infx.ci.reuse import Command, asked_for, reused
+from infx.ci.publish import published
+from infx.ci.reuse import Command, asked_for, chosen, command_in, reused
 from infx.ci.revised import Aside, set_aside
 from infx.ci.selection import Selection, select
+from infx.ci.stored import Stored, measured_by, standing
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
-from infx.domain.plan import Job, Origin, Plan
+from infx.domain.plan import Origin, Plan
 from infx.domain.point import Agentic
 
-__all__ = ["Change", "CiPlan", "Decision", "plan"]
-
-Decision = Literal["sweep", "reuse", "nothing"]
+__all__ = ["plan", "settled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a pull request changes: the plans of its base and head, what it adds to the changelog,
-    and what was found while they were read."""
-
-    base: Plan
-    head: Plan
-    additions: tuple[Entry, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CiPlan:
-    """What CI does for a pull request, and why.
-
-    ``plan`` holds what is measured (None: nothing is), the jobs of ``canaries`` first.
-    ``submission_valid`` is False where a label shortened what is measured, or its data are of no
-    published scenario; ``reusable`` where it may stand for a run on the main branch.
-    """
-
-    decision: Decision
-    reason: str
-    pull_request: int
-    head_sha: str
-    settings: Settings | None = None
-    entries: tuple[str, ...] = ()
-    canaries: tuple[Canary, ...] = ()
-    plan: Plan | None = None
-    reuse: Command | None = None
-    submission_valid: bool = True
-    reusable: bool = True
-    warnings: tuple[Finding, ...] = field(default=())
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        """The jobs to run, in order."""
-        return self.plan.jobs if self.plan else ()
+def settled(event: PullRequestEvent, rules: LabelRules) -> CiPlan | None:
+    """Return what is decided whatever the pull request changes; None where that must be known."""
+    if event.merges:
+        reason = _merged_elsewhere(event)
+    elif event.pull_request.state == "closed":
+        reason = f"pull request {event.number} is closed"
+    elif event.comment:
+        reason = _unheard(event, event.comment, rules)
+    elif event.is_of_fork:
+        reason = "its head is not a branch of this repository: a maintainer pushes it to one"
+    else:
+        return None
+    return _nothing(event, reason) if reason else None
 
 
 def plan(
@@ -70,47 +46,87 @@ def plan(
     rules: LabelRules,
     *,
     comments: Sequence[Comment] = (),
-    stored: Mapping[str, str] | None = None,
+    stored: Sequence[Stored] | None = None,
 ) -> CiPlan:
-    """Return what is run for the event. ``stored`` maps points that are measured to their runs.
+    """Return what is done for the event. ``stored`` are the runs that may be reused or published;
+    where they are not known (None), nobody checks whether a run may be reused that is asked for.
 
     Raises ConfigError for labels that contradict each other and for changelog additions that
-    select nothing, with every fault.
+    select nothing, with every fault; UsageError ``unknown-run`` for a comment that names a run that
+    is not stored.
     """
-    if event.pull_request.state == "closed":
-        return _nothing(event, f"pull request {event.number} is closed", None)
-    asked = settings(event.labels, rules)
-    if asked is None:
-        return _nothing(event, "no label asks for a sweep", None)
-    if reason := _not_now(event):
-        return _nothing(event, reason, asked)
+    if early := settled(event, rules):
+        return early
+    asked = None if event.merges else settings(event.labels, rules)
     difference = compare(change.base, change.head)
-    selection = select(change.base, change.head, difference, _modified(change.additions, asked))
+    additions = _modified(change.additions, asked) if asked else change.additions
+    selection = select(change.base, change.head, difference, additions)
+    told = (*change.findings, *(f for f in selection.findings if f.level == "warning"))
+    found = replace(_nothing(event, "", change, asked), warnings=told)
+    if not event.merges and (reason := _not_now(event, asked)):
+        return replace(found, reason=reason)
     _check(selection)
-    command = asked_for(comments, rules.associations)
-    if command and asked.reusable:
-        return _reuse(event, asked, command, selection, change)
-    warnings = (*change.findings, *selection.findings, *_unfollowed(command))
-    swept = _swept(change.head, selection, asked, stored or {})
-    return _sweep(event, asked, selection, difference, swept, warnings)
+    command = _command(event, comments, rules)
+    known = replace(found, entries=selection.entries, plan=_selected(change.head, selection))
+    if event.merges or not asked:
+        return published(known, change.head, event, stored or (), command)
+    return _open(known, event, asked, command, stored, difference)
 
 
-def _not_now(event: PullRequestEvent) -> str:
-    """Return why nothing is run whatever changed, or ``""``."""
-    if event.pull_request.draft:
-        return "a draft is not swept: mark it ready for review"
-    if event.is_of_fork:
-        return "its head is not a branch of this repository: a maintainer pushes it to one"
+def _command(
+    event: PullRequestEvent, comments: Sequence[Comment], rules: LabelRules
+) -> Command | None:
+    """Return what the latest comment asks, that of the event among them."""
+    own = [event.comment] if event.comment else []
+    said = {comment.id: comment for comment in (*own, *comments)}
+    return asked_for(said.values(), rules.associations)
+
+
+def _merged_elsewhere(event: PullRequestEvent) -> str:
+    branch, into = event.repository.default_branch, event.pull_request.base.ref
+    if branch in ("", into):
+        return ""
+    return f"it was merged into {into}: what is on {branch} is published"
+
+
+def _unheard(event: PullRequestEvent, comment: Comment, rules: LabelRules) -> str:
+    """Return why a comment asks for nothing, or ``""``."""
+    if event.is_of_issue:
+        return f"{event.number} is an issue, not a pull request"
+    if event.action == "deleted":
+        return "a comment was deleted"
+    if command_in(comment.body) is None:
+        return "the comment holds no /reuse-sweep-run alone on a line"
+    if comment.author_association not in rules.associations:
+        may = ", ".join(rules.associations)
+        return f"{_author(comment)} ({comment.author_association}) may not reuse a run: {may} may"
     return ""
 
 
-def _nothing(event: PullRequestEvent, reason: str, asked: Settings | None) -> CiPlan:
+def _author(comment: Comment) -> str:
+    return comment.user.login if comment.user else "its author"
+
+
+def _not_now(event: PullRequestEvent, asked: Settings | None) -> str:
+    """Return why nothing is run whatever changed, or ``""``."""
+    if asked is None:
+        return "no label asks for a sweep"
+    return "a draft is not swept: mark it ready for review" if event.pull_request.draft else ""
+
+
+def _nothing(
+    event: PullRequestEvent,
+    reason: str,
+    change: Change | None = None,
+    asked: Settings | None = None,
+) -> CiPlan:
     return CiPlan(
         decision="nothing",
         reason=reason,
         pull_request=event.number,
-        head_sha=event.pull_request.head.sha,
+        head_sha=event.pull_request.head.sha or (change.head_sha if change else ""),
         settings=asked,
+        reusable=asked is None or asked.reusable,
     )
 
 
@@ -131,36 +147,6 @@ def _check(selection: Selection) -> None:
         raise ConfigError(faults)
 
 
-def _reuse(
-    event: PullRequestEvent,
-    asked: Settings,
-    command: Command,
-    selection: Selection,
-    change: Change,
-) -> CiPlan:
-    which = f"run {command.run}" if command.run else "the newest run that fits"
-    selected = _selected(change.head, selection)
-    return CiPlan(
-        decision="reuse",
-        reason=f"{command.author} ({command.association}) asks to reuse {which}",
-        pull_request=event.number,
-        head_sha=event.pull_request.head.sha,
-        settings=asked,
-        entries=selection.entries,
-        plan=selected,
-        reuse=command,
-        warnings=(*change.findings, *selection.findings),
-    )
-
-
-def _unfollowed(command: Command | None) -> list[Finding]:
-    """Return that the labels do not allow what a comment asks."""
-    if command is None:
-        return []
-    sentence = f"the labels ask for what no run may stand for, so {command.url} is not followed"
-    return [Finding("reuse-refused", "warning", sentence, hint="remove the label or the comment")]
-
-
 def _selected(head: Plan, selection: Selection) -> Plan:
     """Return the plan of what is selected; all else is deferred in its ledger."""
     more = evaluations_at(head, selection.everywhere)
@@ -170,64 +156,102 @@ def _selected(head: Plan, selection: Selection) -> Plan:
     return set_aside(whole, {p.point_id: why for p in whole.points if p.point_id not in kept})
 
 
-def _swept(head: Plan, selection: Selection, asked: Settings, stored: Mapping[str, str]) -> Plan:
-    chosen = _selected(head, selection)
-    return reused(shortened(chosen, asked.fast) if asked.fast else chosen, stored)
-
-
-def _sweep(
+def _open(
+    known: CiPlan,
     event: PullRequestEvent,
     asked: Settings,
-    selection: Selection,
+    command: Command | None,
+    stored: Sequence[Stored] | None,
     difference: PlanDiff,
-    swept: Plan,
-    warnings: Sequence[Finding],
 ) -> CiPlan:
-    whole = _nothing(event, _empty(swept, selection), asked)
-    told = (*warnings, *_idle(swept, asked))
-    if not swept.points:
-        return replace(whole, entries=selection.entries, plan=swept, warnings=told)
-    first = canaries(swept.points, difference.new_types) if asked.canary else ()
-    led, birds = led_by(swept, first)
-    valid = _submission_valid(led)
-    origin = Origin(
+    """Return what is done for a pull request that is not merged, of which all selected is known."""
+    assert known.plan
+    wanted = shortened(known.plan, asked.fast) if asked.fast else known.plan
+    valid = submission_valid(wanted.points)
+    told = (*known.warnings, *_idle(wanted, asked))
+    found = replace(known, plan=wanted, submission_valid=valid, warnings=told)
+    if not wanted.points:
+        return replace(found, reason=_empty(known))
+    if command and not asked.reusable:
+        found = replace(found, warnings=(*told, _unfollowed(command)))
+    elif command:
+        return _as_asked(found, command, stored, event.repository.full_name)
+    if event.comment:
+        return replace(found, reason="the labels ask for what no run may stand for")
+    return _swept(found, event, asked, stored or (), difference)
+
+
+def _as_asked(
+    found: CiPlan, command: Command, stored: Sequence[Stored] | None, repository: str
+) -> CiPlan:
+    which = f"run {command.run}" if command.run else "the newest run that fits"
+    reason = f"{command.author} ({command.association}) asks to reuse {which}"
+    asked = replace(found, decision="reuse", reason=reason, reuse=command)
+    if stored is None or not found.plan:
+        return asked
+    points, valid = found.plan.points, found.submission_valid
+    run, faults = chosen(points, command.run, stored, repository, valid=valid)
+    if run is None:
+        return replace(asked, faults=faults)
+    return replace(asked, plan=reused(found.plan, measured_by((run,))), runs=(run.run_id,))
+
+
+def _unfollowed(command: Command) -> Finding:
+    """Return that the labels do not allow what a comment asks."""
+    sentence = f"the labels ask for what no run may stand for, so {command.url} is not followed"
+    return Finding("reuse-refused", "warning", sentence, hint="remove the label or the comment")
+
+
+def _swept(
+    found: CiPlan,
+    event: PullRequestEvent,
+    asked: Settings,
+    stored: Sequence[Stored],
+    difference: PlanDiff,
+) -> CiPlan:
+    """Return the sweep of what no run has measured; its runs stand for the rest."""
+    assert found.plan
+    runs = standing(stored, event.repository.full_name, valid=found.submission_valid)
+    left = reused(found.plan, measured_by(runs))
+    used = tuple(dict.fromkeys(one.run_id for one in left.reused))
+    if not left.points:
+        reason = f"all {len(left.reused)} points are measured already, in {' and '.join(used)}"
+        return replace(found, decision="reuse", reason=reason, plan=left, runs=used)
+    first = canaries(left.points, difference.new_types) if asked.canary else ()
+    led, birds = led_by(left, first)
+    more = f", {len(left.reused)} reused" if used else ""
+    return replace(
+        found,
+        decision="sweep",
+        reason=f"{asked.primary}: {len(led.points)} points in {len(led.jobs)} jobs{more}",
+        canaries=birds,
+        plan=replace(led, origin=_origin(found, event)),
+        runs=used,
+    )
+
+
+def _origin(found: CiPlan, event: PullRequestEvent) -> Origin:
+    return Origin(
         repository=event.repository.full_name,
         pull_request=event.number,
-        head_sha=event.pull_request.head.sha,
-        submission_valid=valid,
-    )
-    return replace(
-        whole,
-        decision="sweep",
-        reason=f"{asked.primary}: {len(led.points)} points in {len(led.jobs)} jobs",
-        entries=selection.entries,
-        canaries=birds,
-        plan=replace(led, origin=origin),
-        submission_valid=valid,
-        reusable=asked.reusable,
-        warnings=told,
+        head_sha=found.head_sha,
+        submission_valid=found.submission_valid,
+        reusable=found.reusable,
     )
 
 
-def _empty(swept: Plan, selection: Selection) -> str:
-    if swept.counts.get("reused"):
-        return f"all {swept.counts['reused']} points are measured already"
-    if not selection.entries:
+def _empty(found: CiPlan) -> str:
+    if not found.entries:
         return "no added changelog entry selects a point"
-    return "nothing of what the changelog entries select is left to measure"
+    return "nothing of what the changelog entries select is there to measure"
 
 
-def _submission_valid(swept: Plan) -> bool:
-    loads = (point.workload for point in swept.points)
-    return all(load.submission_valid for load in loads if isinstance(load, Agentic))
-
-
-def _idle(swept: Plan, asked: Settings) -> list[Finding]:
+def _idle(wanted: Plan, asked: Settings) -> list[Finding]:
     """Return a warning for a label that changes nothing of what is selected."""
     found = []
-    if asked.fast and not any(isinstance(p.workload, Agentic) for p in swept.points):
+    if asked.fast and not any(isinstance(p.workload, Agentic) for p in wanted.points):
         found.append("no replay of recorded sessions is selected to be shortened")
-    if asked.every_evaluation and not any(p.mode == "evaluation" for p in swept.points):
+    if asked.every_evaluation and not any(p.mode == "evaluation" for p in wanted.points):
         found.append("no selected entry plans an evaluation to be made at every point")
     labels = ", ".join(asked.modifiers)
     return [Finding("label-idle", "warning", f"{labels}: {text}") for text in found]

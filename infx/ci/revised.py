@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from infx.domain.plan import Candidate, Disposition, Plan
+from infx.domain.plan import Candidate, Disposition, Plan, Reused
 from infx.domain.point import Point
 from infx.plan.jobs import estimate_cost, make_jobs
 
@@ -15,23 +15,40 @@ __all__ = ["Aside", "added", "replaced", "set_aside"]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Why a planned point is not measured."""
+    """Why a planned point is not measured; ``run_id`` is the run that stands for it, if any."""
 
     disposition: Disposition
     rule: str
     sentence: str
+    run_id: str = ""
 
 
 def set_aside(plan: Plan, asides: Mapping[str, Aside]) -> Plan:
     """Return the plan without the points of these identities; their rows of the ledger say why."""
     gone = [asides[point.point_id] for point in plan.points if point.point_id in asides]
+    if not gone:
+        return plan
     counts, rules = Counter(plan.counts), Counter(plan.excluded_by)
     counts.update(aside.disposition for aside in gone)
     counts["run"] -= len(gone)
     rules.update(aside.rule for aside in gone)
     kept = [point for point in plan.points if point.point_id not in asides]
-    ledger = tuple(_aside(row, asides) for row in plan.ledger)
-    return replace(_with(plan, kept), ledger=ledger, counts=dict(+counts), excluded_by=dict(rules))
+    return replace(
+        _with(plan, kept),
+        ledger=tuple(_aside(row, asides) for row in plan.ledger),
+        counts=dict(+counts),
+        excluded_by=dict(rules),
+        reused=(*plan.reused, *_reused(plan, asides)),
+    )
+
+
+def _reused(plan: Plan, asides: Mapping[str, Aside]) -> list[Reused]:
+    found = ((point, asides.get(point.point_id)) for point in plan.points)
+    return [
+        Reused(point=point, run_id=aside.run_id)
+        for point, aside in found
+        if aside and aside.disposition == "reused"
+    ]
 
 
 def _aside(row: Candidate, asides: Mapping[str, Aside]) -> Candidate:
@@ -52,6 +69,8 @@ def replaced(plan: Plan, others: Mapping[str, Point]) -> Plan:
 
 def added(plan: Plan, points: Sequence[Point]) -> Plan:
     """Return the plan with more points, each one more candidate; none may be in it already."""
+    if not points:
+        return plan
     rows = (
         Candidate(
             entry=point.entry,

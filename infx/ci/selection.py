@@ -126,10 +126,30 @@ def _unused(addition: Entry) -> list[Finding]:
 
 
 def _unannounced(change: PlanDiff, additions: Sequence[Entry]) -> list[Finding]:
-    hint = "add an entry to perf-changelog.yaml: infx changelog add"
+    """Return a warning for each entry that changed and is not named, or not for the scenarios that
+    changed."""
+    types: dict[str, dict[str, None]] = {}
+    for point in change.points:
+        types.setdefault(point.entry, {})[scenario_type(point)] = None
+    told = ((name, _left(name, some, additions)) for name, some in types.items())
+    return [_warning(name, left) for name, left in told if left is not None]
+
+
+def _left(name: str, types: Iterable[str], additions: Sequence[Entry]) -> list[str] | None:
+    """Return the scenario types of an entry that changed and that no addition asks for (None: there
+    are none left; an evaluation goes with any); empty where none names the entry at all."""
+    named = [addition.scenario_types for addition in additions if addition.selects(name)]
+    asked = {kind for some in named for kind in some}
+    if not named:
+        return []
+    left = [kind for kind in types if kind and kind not in asked]
+    return left if left and all(named) else None
+
+
+def _warning(name: str, left: Sequence[str]) -> Finding:
     told = "changed and no added changelog entry names it: it is not measured"
-    return [
-        Finding("change-unannounced", "warning", f"{name} {told}", hint=hint)
-        for name in change.entries
-        if not any(addition.selects(name) for addition in additions)
-    ]
+    hint = "add an entry to perf-changelog.yaml: infx changelog add"
+    if left:
+        told = f"changed in {' and '.join(left)}, which no added changelog entry asks for"
+        hint = "add it to the entry's scenario-type, or add another entry"
+    return Finding("change-unannounced", "warning", f"{name} {told}", hint=hint)

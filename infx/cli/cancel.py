@@ -13,7 +13,7 @@ from infx.cli.options import Json, Results, Run
 if TYPE_CHECKING:
     from infx.store import RunRow, Store
 
-__all__ = ["register"]
+__all__ = ["register", "stop"]
 
 PATIENCE_S = 300.0
 """Longer than a job may take to stop its client and its server, and a scheduler to tell."""
@@ -32,12 +32,21 @@ def _cancel(run: Run, results: Results = None, as_json: Json = False) -> int:
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run)
         driver = holder(Path(row.folder))
-        sentence = _ask(Path(row.folder), driver) if driver else _stop_jobs(store, row)
+        sentence = stop(store, row)
     if as_json:
         emit("cancel", {"run_id": row.run_id, "driver": driver or None, "sentence": sentence})
     else:
         print(f"run {row.run_id}: {sentence}")
     return 0
+
+
+def stop(store: Store, run: RunRow) -> str:
+    """Stop a run, whoever drives it, or nobody; return what was done. Raises InfraError where its
+    driver or its scheduler does not answer."""
+    from infx.store import holder
+
+    driver = holder(Path(run.folder))
+    return _ask(Path(run.folder), driver) if driver else _stop_jobs(store, run)
 
 
 def _ask(folder: Path, driver: str) -> str:
@@ -62,8 +71,8 @@ def _stop_jobs(store: Store, run: RunRow) -> str:
     """Stop the jobs that go on without a driver, gather what they left; say what was done."""
     from infx.analysis.validity import judge
     from infx.cli.driving import executor_of
+    from infx.cli.options import project_of
     from infx.cli.progress import printer
-    from infx.config.project import Project
     from infx.launch.sweep import Asked, Sweep
     from infx.store import RunLock, gather
 
@@ -75,7 +84,7 @@ def _stop_jobs(store: Store, run: RunRow) -> str:
     folder = Path(run.folder)
     with RunLock(folder), printer() as observer:
         plan = gather(store, folder, judge).plan
-        executor = executor_of(plan, Project.find(Path(run.project)))
+        executor = executor_of(plan, project_of(run))
         executor.check([])  # a scheduler that is not there cancels nothing
         Sweep(store, run, plan, executor, judge, observer, Asked(cancel=True)).run()
     jobs = f"{going} open jobs cancelled" if going != 1 else "its open job cancelled"

@@ -175,7 +175,8 @@ def _add(
         typer.Option(
             "--baseline",
             metavar="RUN",
-            help="tell what changed since this run; may be repeated",
+            help="tell what changed since this run, what is `live`, or `none`; may be repeated"
+            " (default: what is live of its entries, else their newest earlier run)",
             show_default=False,
         ),
     ] = None,
@@ -191,18 +192,23 @@ def _add(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.changelog.merge import append
-    from infx.cli.changelogs import check_link, drafted, path_of, text_of, write
+    from infx.cli.changelogs import check_link, path_of, text_of, write
+    from infx.cli.entering import drafted, entered
     from infx.cli.output import emit, say
 
     check_link(pr_link)
     path = path_of(file)
-    entry = drafted(run, baseline or (), pr_link, results)
-    if not dry_run:
-        write(path, append(text_of(path, missing=""), entry))
+    draft = drafted(run, baseline or (), pr_link, results)
+    done = entered(text_of(path, missing=""), str(path), draft, pr_link)
+    written = done.written and not dry_run
+    if written:
+        write(path, done.text)
     if as_json:
-        emit("changelog", {"file": str(path), "entry": entry, "written": not dry_run})
+        told = {"file": str(path), "run_id": draft.run_id, "entry": draft.text}
+        emit("changelog", told | {"written": written, "against": draft.against})
         return 0
-    print(entry, end="")
-    say("nothing is written" if dry_run else f"written to {path}")
+    if done.written or dry_run:
+        print(draft.text, end="")
+        say(draft.against)
+    say("nothing is written" if dry_run else done.sentence)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,16 +9,12 @@ if TYPE_CHECKING:
     from infx.changelog.entry import Changelog
     from infx.config.project import Project
     from infx.domain.findings import Finding
-    from infx.domain.point import Point
-    from infx.report.model import RunData
-    from infx.store import Store
 
 __all__ = [
     "appended_findings",
     "are_ours_last",
     "base_text",
     "check_link",
-    "drafted",
     "known_entries",
     "leave_to_git",
     "path_of",
@@ -135,6 +130,7 @@ def appended_findings(
     the points of the plans. Raises ConfigError for matrices that cannot be planned."""
     from infx.changelog.rules import additions, append_only_findings
     from infx.cli.options import project
+    from infx.cli.planning_ci import plan_of_all
     from infx.cli.revisions import project_at
 
     mine = project()
@@ -142,21 +138,9 @@ def appended_findings(
     if not entries:
         return ()
     with project_at(base, mine) as old:
-        was, now = _points(old), _points(mine)
+        was, now = plan_of_all(old).points, plan_of_all(mine).points
     told = [append_only_findings(entry, was, now) for entry in entries]
     return tuple(finding for found in told for finding in found)
-
-
-def _points(project: Project) -> list[Point]:
-    """Return the points of every matrix of infx in the project's own configs/."""
-    from infx.config.inferencex.recognise import is_master
-    from infx.config.load import load_matrix
-    from infx.plan.make import make_plan
-
-    own = (project.root / "configs" / f"{name}.yaml" for name in project.matrices())
-    files = [path for path in own if path.is_file() and not is_master(path)]
-    plans = (make_plan(load_matrix([path], project)) for path in files)
-    return [point for plan in plans for point in plan.points]
 
 
 def are_ours_last() -> bool:
@@ -182,24 +166,3 @@ def leave_to_git(base: Path, ours: Path, theirs: Path) -> None:
     names = (str(path.resolve()) for path in (ours, base, theirs))
     labels = (word for name in ("ours", "base", "theirs") for word in ("-L", name))
     git(Path.cwd(), "merge-file", *labels, *names)
-
-
-def drafted(run: str, baseline: Sequence[str], pr_link: str, results: Path | None) -> str:
-    """Return the entry of a run that the store knows, told against ``baseline``."""
-    from infx.changelog.draft import draft_entry
-    from infx.cli.options import existing_store, results_dir
-    from infx.cli.reporting import report_of
-
-    with existing_store(results_dir(results)) as store:
-        mine = _data(store, run)
-        before = [_data(store, name) for name in baseline]
-    since = report_of([mine], before).baseline if before else None
-    return draft_entry(mine.records, mine.plan, pr_link, since)
-
-
-def _data(store: Store, name: str) -> RunData:
-    from infx.cli.reporting import run_data
-    from infx.store import find_run, read_run
-
-    run = find_run(store, name)
-    return run_data(run, read_run(Path(run.folder))[1], store.records(run.run_id))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infx.cli import ci_comment, ci_comments, ci_status, ci_stop, ci_wait
 from infx.cli.options import Json
 
 if TYPE_CHECKING:
-    from infx.ci.plan import CiPlan
-    from infx.domain.findings import Finding
+    from infx.ci.decision import CiPlan
 
 __all__ = ["register"]
 
@@ -24,8 +23,10 @@ def register(app: typer.Typer) -> None:
     commands.command(
         "plan",
         help="Plan what the labels and the added changelog entries of a pull request ask for:"
-        " exit 1 when a run cannot be reused as a comment asks.",
+        " exit 1 when no run stands for what is to be reused or published.",
     )(_plan)
+    for module in (ci_wait, ci_stop, ci_comments, ci_comment, ci_status):
+        module.register(commands)
     app.add_typer(commands, name="ci", no_args_is_help=True)
 
 
@@ -48,38 +49,45 @@ def _plan(
         typer.Option("--labels", metavar="FILE", help="rules of labels (default: ours)"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="save what is to be swept")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="save what is swept, reused or published"
+        ),
     ] = None,
     results: Annotated[
         Path | None,
         typer.Option("--reuse-from", metavar="DIR", help="reuse what a store there has measured"),
     ] = None,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--outputs", metavar="FILE", help="add decision=… and more lines to $GITHUB_OUTPUT"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> int:
+    from infx.ci.outputs import outputs as told_of
     from infx.cli.output import emit
-    from infx.cli.planning_ci import ci_plan, reuse_of
+    from infx.cli.planning_ci import append_outputs, ci_plan
     from infx.plan.saved import write_plan
 
     made = ci_plan(event, base, head, comments, labels, results)
-    run, found = reuse_of(made, results)
-    code = 1 if any(finding.level == "error" for finding in found) else 0
-    if output and made.plan and made.decision == "sweep":
+    code = 1 if made.faults else 0
+    if output and made.plan and made.decision != "nothing" and not made.faults:
         write_plan(made.plan, output)
+    if outputs:
+        append_outputs(told_of(made), outputs)
     if as_json:
-        emit(
-            "ci-plan",
-            _data(made) | {"reused_run": run or None},
-            ok=not code,
-            diagnostics=(*made.warnings, *found),
-        )
+        found = (*made.warnings, *made.faults)
+        emit("ci-plan", _data(made), ok=not code, diagnostics=found)
     else:
-        _show(made, found)
+        _show(made)
     return code
 
 
 def _data(made: CiPlan) -> dict[str, Any]:
     names = ("decision", "reason", "pull_request", "head_sha", "settings", "entries", "canaries")
-    more = ("reuse", "submission_valid", "reusable")
+    more = ("reuse", "runs", "submission_valid", "reusable")
     return {
         **{name: getattr(made, name) for name in (*names, *more)},
         "jobs": [
@@ -92,16 +100,28 @@ def _data(made: CiPlan) -> dict[str, Any]:
             for job in made.jobs
         ],
         "counts": made.plan.counts if made.plan else {},
-        "cost": made.plan.cost if made.plan else None,
+        "cost": made.plan.cost if made.plan and made.jobs else None,
     }
 
 
-def _show(made: CiPlan, found: Sequence[Finding]) -> None:
-    from infx.cli.output import duration, say, table
+def _show(made: CiPlan) -> None:
+    from infx.cli.output import say, table
+
+    if rows := _rows(made):
+        table(("FIRST", "JOB", "CLUSTER", "POINTS", "TIME"), rows)
+    print(f"{made.decision}: {made.reason}")
+    if not made.submission_valid:
+        print("what is measured so is not valid for submission")
+    for finding in (*made.warnings, *made.faults):
+        say(f"{finding.level}: {finding}")
+
+
+def _rows(made: CiPlan) -> list[tuple[object, ...]]:
+    from infx.cli.output import duration
     from infx.plan.jobs import job_s
 
     first = {canary.job_id for canary in made.canaries}
-    if rows := [
+    return [
         (
             "canary" if job.job_id in first else "",
             job.name,
@@ -110,10 +130,4 @@ def _show(made: CiPlan, found: Sequence[Finding]) -> None:
             duration(job_s(job)),
         )
         for job in made.jobs
-    ]:
-        table(("FIRST", "JOB", "CLUSTER", "POINTS", "TIME"), rows)
-    print(f"{made.decision}: {made.reason}")
-    if not made.submission_valid:
-        print("what is measured so is not valid for submission")
-    for finding in (*made.warnings, *found):
-        say(f"{finding.level}: {finding}")
+    ]

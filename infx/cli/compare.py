@@ -90,17 +90,19 @@ def _runs(store: Store, names: Sequence[str]) -> list[RunRow]:
 
 
 def _seen(store: Store, run: RunRow) -> list[Seen]:
-    """Return the run's points, each as often as its plan measures it."""
+    """Return the run's points, each as often as its plan measures it, and those that it reuses."""
     from pathlib import Path
 
     from infx.analysis.pairing import Seen
+    from infx.cli.reusing import with_reused
     from infx.domain.status import PENDING
     from infx.store import read_run
 
     folder = Path(run.folder)
+    plan = read_run(folder)[1]
     status = {row.key: row.status for row in store.points(run.run_id)}
     records = {(r.attempt.job_id, r.point.point_id): r for r in store.records(run.run_id)}
-    return [
+    own = [
         Seen(
             run_id=run.run_id,
             folder=folder,
@@ -110,8 +112,20 @@ def _seen(store: Store, run: RunRow) -> list[Seen]:
             repeat=job.repeat,
             group=job.group,
         )
-        for job in read_run(folder)[1].jobs
+        for job in plan.jobs
         for point in job.points
+    ]
+    reused = with_reused(store, folder, plan, ())
+    return own + [
+        Seen(
+            run_id=run.run_id,
+            folder=folder,
+            point=record.point,
+            status=record.status,
+            record=record,
+            repeat=record.attempt.repeat,
+        )
+        for record in reused
     ]
 
 

@@ -15,46 +15,103 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_FILES = {
+    "matrix": "configs/*.yaml",
+    "recipe": "recipes/*.yaml",
+    "clusters": "configs/clusters.yaml",
+    "hardware": "configs/hardware.yaml",
+    "bundle": "the JSON files of a bundle, by their names: infx bundle",
+    "labels": "configs/review/labels.yaml, infx ci plan --labels",
+}
+"""What the schemas are of; the others are the reviewer's rules."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
         help="Show schemas and where files are found.", no_args_is_help=True, rich_markup_mode=None
     )
-    group.command("schema", help="Print the JSON Schemas of the YAML files.")(_schema)
+    group.command("schema", help="Print the JSON Schemas of the files that infx reads.")(_schema)
     group.command("show", help="Say which folders and versions are in use, and why.")(_show)
     app.add_typer(group, name="config")
 
 
 def _schema(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="these alone; all by default")
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="write configs/schema/*.json in the project")
+    ] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="say which there are, and of what")
     ] = False,
     as_json: Json = False,
 ) -> int:
     import json
 
-    from infx.cli.options import project
     from infx.cli.output import emit
-    from infx.config import schema
 
     if write:
-        paths = [str(p) for p in schema.write_schemas(project().root / "configs" / "schema")]
-        if as_json:
-            emit("config-schema", {"files": paths})
-        else:
-            print("\n".join(paths))
-        return 0
-    made = {
+        return _write_schemas(as_json)
+    made = _chosen(names or [])
+    if listed:
+        return _list_schemas(made, as_json)
+    if as_json:
+        emit("config-schema", made)
+    else:
+        whole = made if len(made) > 1 else next(iter(made.values()))
+        print(json.dumps(whole, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _chosen(names: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the schemas of these names, of all without one. Raises UsageError."""
+    from infx.config import schema
+    from infx.config.suggestions import did_you_mean
+    from infx.domain.errors import UsageError
+    from infx.review.schema import schemas
+
+    every = {
         "matrix": schema.matrix_schema(),
         "recipe": schema.recipe_schema(),
         "clusters": schema.clusters_schema(),
         "hardware": schema.hardware_schema(),
+        **schemas(),
     }
+    for name in names:
+        if name not in every:
+            hint = did_you_mean(name, every) or f"expected one of {', '.join(every)}"
+            raise UsageError("bad-option", f"there is no schema `{name}`: {hint}")
+    return {name: every[name] for name in names or every}
+
+
+def _list_schemas(made: dict[str, dict[str, Any]], as_json: bool) -> int:
+    from infx.cli.output import emit, table
+
+    rows = [(name, _FILES.get(name, f"configs/review/{name}.yaml")) for name in made]
     if as_json:
-        emit("config-schema", made)
+        emit("config-schema", {"names": dict(rows)})
     else:
-        print(json.dumps(made, indent=2, ensure_ascii=False))
+        table(("NAME", "OF"), rows)
+    return 0
+
+
+def _write_schemas(as_json: bool) -> int:
+    """Write the schemas of a project's files, those of the reviewer's rules where it has some."""
+    from infx.cli.options import project
+    from infx.cli.output import emit
+    from infx.config import schema
+    from infx.review.schema import OURS, write_schemas
+
+    configs = project().root / "configs"
+    paths = schema.write_schemas(configs / "schema")
+    if (configs / "review").is_dir():
+        paths += write_schemas(configs / "schema" / "review", (*OURS, "labels"))
+    if as_json:
+        emit("config-schema", {"files": [str(path) for path in paths]})
+    else:
+        print("\n".join(map(str, paths)))
     return 0
 
 

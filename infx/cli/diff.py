@@ -9,11 +9,14 @@ import typer
 from infx.cli.options import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from infx.ci.diff import PlanDiff
+    from infx.ci.explain import Line
     from infx.domain.plan import Plan
     from infx.domain.point import Point
 
-__all__ = ["diff_data", "register"]
+__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,22 +36,30 @@ def _diff(
             "--head", metavar="REV", help="(default: the files as they are)", show_default=False
         ),
     ] = None,
+    each: Annotated[
+        bool, typer.Option("--points", help="a line for each point, not for each reason")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     from infx.ci.diff import compare
+    from infx.ci.explain import explained
     from infx.cli.options import project
-    from infx.cli.output import emit
-    from infx.cli.planning_ci import plan_of_all
+    from infx.cli.output import emit, say
+    from infx.cli.planning_ci import plan_of_all, plan_of_base
     from infx.cli.revisions import project_at
 
     here = project()
     with project_at(base, here) as before:
-        old = plan_of_all(before)
-    found = compare(old, _plan(head) if head else plan_of_all(here))
+        old, warnings = plan_of_base(before)
+    new = _plan(head) if head else plan_of_all(here)
+    found = compare(old, new)
+    lines = explained(found, old, new, each=each or as_json)
     if as_json:
-        emit("diff", diff_data(found))
-    else:
-        _show(found, base)
+        emit("diff", _data(found, lines), diagnostics=warnings)
+        return 0
+    _show(found, lines, base)
+    for warning in warnings:
+        say(f"{warning.level}: {warning}")
     return 0
 
 
@@ -61,11 +72,12 @@ def _plan(rev: str) -> Plan:
         return plan_of_all(there)
 
 
-def diff_data(found: PlanDiff) -> dict[str, Any]:
-    """Return what becomes of each point, for JSON."""
+def _data(found: PlanDiff, lines: Sequence[Line]) -> dict[str, Any]:
+    """Return what becomes of each point; ``lines`` holds one for each."""
+    why = {(line.what, point.point_id): line.why for line in lines for point in line.points}
     return {
-        "appeared": [_named(point) for point in found.appeared],
-        "vanished": [_named(point) for point in found.vanished],
+        "appeared": [_named(p) | {"why": why["appears", p.point_id]} for p in found.appeared],
+        "vanished": [_named(p) | {"why": why["vanishes", p.point_id]} for p in found.vanished],
         "changed": [
             {
                 "entry": pair.after.entry,
@@ -83,18 +95,18 @@ def _named(point: Point) -> dict[str, str]:
     return {"entry": point.entry, "label": point.label, "point_id": point.point_id}
 
 
-def _show(found: PlanDiff, base: str) -> None:
+def _show(found: PlanDiff, lines: Sequence[Line], base: str) -> None:
     from infx.cli.output import table
 
-    rows = [("appears", p.entry, p.label, "") for p in found.appeared]
-    rows += [("vanishes", p.entry, p.label, "") for p in found.vanished]
-    for pair in found.changed:
-        rows.append(
-            ("changes", pair.after.entry, pair.after.label, "; ".join(map(str, pair.fields)))
-        )
-    if rows:
-        table(("WHAT", "ENTRY", "POINT", "WHY"), rows)
+    if lines:
+        rows = [(line.what, line.entry, _points(line.points), line.why) for line in lines]
+        table(("WHAT", "ENTRY", "POINTS", "WHY"), rows)
     counts = (
         f"{len(found.appeared)} appear, {len(found.vanished)} vanish, {len(found.changed)} change"
     )
-    print(f"{counts}, {len(found.same)} are the same since {base}")
+    print(f"{counts if lines else 'nothing changes'}, {len(found.same)} are the same since {base}")
+
+
+def _points(points: Sequence[Point]) -> str:
+    more = f" and {len(points) - 1} more" if len(points) > 1 else ""
+    return points[0].label + more

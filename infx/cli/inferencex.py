@@ -85,6 +85,7 @@ _OURS = {
     "repeats": "--repeats",
     "interleave": "--interleave",
     "repeat_evaluations": "--repeat-evaluations",
+    "reuse": "--reuse",
 }
 _SWEEP_ONLY = (
     *("framework", "model_prefix", "precision", "runner", "min_conc", "max_conc"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,10 +35,9 @@ def _logs(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.options import existing_store, results_dir
+    from infx.cli.options import existing_store, project_of, results_dir
     from infx.cli.output import emit
     from infx.cli.planning import cluster_named
-    from infx.config.project import Project
     from infx.launch.logs import Kind, find_log
     from infx.store import find_point, find_run
 
@@ -47,7 +45,7 @@ def _logs(
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run)
         found = find_point(store.points(row.run_id), point)
-        project = Project.find(Path(row.project))
+        project = project_of(row)
         log = find_log(store, row, found, kind, lambda name: cluster_named(name, project))
         if as_json:
             text = log.path.read_text(errors="replace")

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from infx.cli import (
     accuracy,
+    bundle,
     cancel,
     changelog,
     ci,
@@ -34,6 +35,7 @@ from infx.cli import (
     review,
     serve,
     status,
+    store,
     sweep,
     watch,
 )
@@ -58,7 +60,7 @@ app = typer.Typer(
     help="Which server configuration gives which point of the throughput-interactivity frontier.",
     epilog=(
         "Exit codes: 0 ok, 1 findings, 2 usage or configuration, 3 infrastructure (retry), "
-        "4 partial, 5 empty plan, 70 a fault of infx, 130 interrupted."
+        "4 partial, 5 empty plan, 6 not ended yet, 70 a fault of infx, 130 interrupted."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help costs 0.15 s where rich help costs 0.3
@@ -87,7 +89,9 @@ for _module in (
     accuracy,
     changelog,
     ci,
+    bundle,
     review,
+    store,
     import_,
     export,
     eval,

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from infx.config.project import Project
-    from infx.store import Store
+    from infx.store import RunRow, Store
 
 __all__ = [
     "Canary",
@@ -21,11 +21,14 @@ __all__ = [
     "RepeatEvaluations",
     "Repeats",
     "Results",
+    "Reuse",
     "Run",
     "Sources",
     "existing_store",
     "project",
+    "project_of",
     "results_dir",
+    "working_folder",
 ]
 
 Sources = Annotated[
@@ -79,6 +82,12 @@ RepeatEvaluations = Annotated[
         "--repeat-evaluations", help="repeat evaluations as well (default: they run once)"
     ),
 ]
+Reuse = Annotated[
+    bool,
+    typer.Option(
+        "--reuse", help="measure nothing that a run in the results folder has measured already"
+    ),
+]
 Results = Annotated[
     Path | None,
     typer.Option(
@@ -95,17 +104,26 @@ def project() -> Project:
     """Return the project of the working folder."""
     from infx.config.project import Project
 
-    return Project.find(_working_folder())
+    return Project.find(working_folder())
+
+
+def project_of(run: RunRow) -> Project:
+    """Return the run's project, or the working folder's where that is gone, or was another
+    machine's: only clusters are read of it."""
+    from infx.config.project import Project
+
+    root = Path(run.project)
+    return Project.find(root) if root.is_dir() else project()
 
 
 def results_dir(given: Path | None) -> Path:
     """Return the folder of runs and store, as an absolute path."""
     if given and given.is_absolute():
         return given
-    return _working_folder() / given if given else project().root / "results"
+    return working_folder() / given if given else project().root / "results"
 
 
-def _working_folder() -> Path:
+def working_folder() -> Path:
     """Return it. Raises UsageError ``bad-option`` when it was deleted under the shell."""
     from infx.domain.errors import UsageError
 

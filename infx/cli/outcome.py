@@ -15,28 +15,40 @@ if TYPE_CHECKING:
 
 __all__ = ["counted", "exit_code"]
 
-FINDINGS, INFRA, PARTIAL, INTERRUPTED = 1, 3, 4, 130
+FINDINGS, INFRA, PARTIAL, NOT_ENDED, INTERRUPTED = 1, 3, 4, 6, 130
 
 
-def exit_code(rows: Sequence[PointRow], records: Sequence[PointRecord], *, whole: bool) -> int:
+def exit_code(
+    rows: Sequence[PointRow],
+    records: Sequence[PointRecord],
+    *,
+    whole: bool,
+    reused: Sequence[Status] = (),
+) -> int:
     """Return 0 when every point is ok, 1 when a score is below its bar, 3 when the machine failed
-    every point that is missing and none is ok, else 4; 130 when the run was not ``whole``."""
+    every point that is missing and none is ok, else 4; 130 when the run was not ``whole``.
+
+    ``reused`` is how the points stand that were measured in other runs.
+    """
     if not whole:
         return INTERRUPTED
-    missing = [row.status for row in rows if row.status.state != "ok"]
+    every = [*(row.status for row in rows), *reused]
+    missing = [status for status in every if status.state != "ok"]
     if not missing:
         return FINDINGS if any(_misses_a_bar(record) for record in records) else 0
-    if len(missing) == len(rows) and all(_infra(status) for status in missing):
+    if len(missing) == len(every) and all(_infra(status) for status in missing):
         return INFRA
     return PARTIAL
 
 
-def counted(rows: Sequence[PointRow]) -> str:
-    """Return ``12 of 14 points ok, 2 failed:server-died``; with repeats it counts measurements."""
+def counted(rows: Sequence[PointRow], reused: Sequence[Status] = ()) -> str:
+    """Return ``12 of 14 points ok, 2 failed:server-died, 3 reused``; with repeats it counts
+    measurements."""
     what = "measurements" if any(row.repeat > 1 for row in rows) else "points"
-    states = Counter(str(row.status) for row in rows)
+    states = Counter([*(str(row.status) for row in rows), *map(str, reused)])
     rest = [f"{n} {state}" for state, n in states.most_common() if state != "ok"]
-    return ", ".join([f"{states['ok']} of {len(rows)} {what} ok", *rest])
+    told = [f"{states['ok']} of {states.total()} {what} ok", *rest]
+    return ", ".join([*told, f"{len(reused)} reused"] if reused else told)
 
 
 def _infra(status: Status) -> bool:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from infx.cli.inferencex import Checkout, ConfigKeys, Format, Runners, is_theirs, plan_theirs
-from infx.cli.options import EntryGlobs, Interleave, Json, On, RepeatEvaluations, Repeats, Sources
+from infx.cli.options import (
+    EntryGlobs,
+    Interleave,
+    Json,
+    On,
+    RepeatEvaluations,
+    Repeats,
+    Results,
+    Reuse,
+    Sources,
+)
 
 if TYPE_CHECKING:
     from infx.cli.planning import Repetition
@@ -40,6 +50,8 @@ def _plan(
     repeats: Repeats = None,
     interleave: Interleave = None,
     repeat_evaluations: RepeatEvaluations = False,
+    reuse: Reuse = False,
+    results: Results = None,
     as_json: Json = False,
     format_: Format = None,
     runners: Runners = None,
@@ -87,10 +99,12 @@ def _plan(
 ) -> int:
     if is_theirs(sources, format_, context.params):
         return plan_theirs(sources, context.params, as_json)
+    from infx.cli.options import results_dir
     from infx.cli.planning import Repetition
 
     again = Repetition(repeats, interleave, repeat_evaluations)
-    return _plan_ours(sources, output, ledger, entry, on, again, as_json)
+    measured = results_dir(results) if reuse else None
+    return _plan_ours(sources, output, ledger, entry, on, again, measured, as_json)
 
 
 def _plan_ours(
@@ -100,6 +114,7 @@ def _plan_ours(
     entry: Sequence[str] | None,
     on: str | None,
     again: Repetition,
+    reuse: Path | None,
     as_json: bool,
 ) -> int:
     from infx.cli.options import project
@@ -107,10 +122,10 @@ def _plan_ours(
     from infx.cli.planning import plan_of
     from infx.plan.saved import write_plan
 
-    plan = plan_of(sources, entry, project(), on, again)
+    plan = plan_of(sources, entry, project(), on, again, reuse)
     if output:
         write_plan(plan, output)
-    code = 0 if plan.jobs else 5
+    code = 0 if plan.expected else 5
     if as_json:
         emit("plan", _data(plan, ledger, output), ok=not code, diagnostics=plan.findings)
         return code

@@ -47,24 +47,38 @@ def plan_of(
     project: Project,
     on: str | None,
     again: Repetition = Repetition(),
+    reuse: Path | None = None,
 ) -> Plan:
     """Return the plan of matrices, or the saved plan whose inputs have not changed.
 
-    Raises ConfigError for faults in files, UsageError where a choice fits nothing.
+    ``reuse`` names the results folder of runs whose measurements stand for points. Raises
+    ConfigError for faults in files, UsageError where a choice fits nothing.
     """
+    from infx.cli.reusing import without_measured
     from infx.domain.errors import UsageError
     from infx.plan.make import make_plan
 
     saved = [source for source in sources if source.endswith(".json")]
     if not saved:
         matrix = matrix_of(sources, globs, project, on)
+        _check_once(again, reuse)
         plan = _again(make_plan(matrix), again)
+        plan = without_measured(plan, reuse) if reuse else plan
         return replace(plan, findings=(*plan.findings, *_expired(matrix)))
-    if len(sources) > 1 or globs or on or again.asked:
-        message = f"{saved[0]} is run as it is: no other file, --entry, --on or --repeats with it"
+    if len(sources) > 1 or globs or on or again.asked or reuse:
+        message = f"{saved[0]} is run as it is: no other file, --entry, --on, --repeats or --reuse"
         hint = "choose when planning: infx plan MATRIX --entry … --repeats … -o plan.json"
         raise UsageError("bad-option", message, hint=hint)
     return _read_saved(Path(saved[0]), project)
+
+
+def _check_once(again: Repetition, reuse: Path | None) -> None:
+    """Raise UsageError where points are to be measured again, and not to be measured again."""
+    from infx.domain.errors import UsageError
+
+    if reuse and again.asked:
+        message = f"--reuse measures nothing again, {again.words[0]} does"
+        raise UsageError("bad-option", message, hint="leave one of them out")
 
 
 def _again(plan: Plan, again: Repetition) -> Plan:

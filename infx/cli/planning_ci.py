@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infx.ci.reuse import refusals
-from infx.cli.revisions import project_at
+from infx.cli.revisions import forked, is_ahead, project_at, revision
 
 if TYPE_CHECKING:
     from infx.changelog.entry import Changelog
+    from infx.ci.decision import Change, CiPlan
+    from infx.ci.events import PullRequestEvent
     from infx.ci.labels import LabelRules
-    from infx.ci.plan import Change, CiPlan
+    from infx.config.matrix import Matrix
     from infx.config.project import Project
     from infx.domain.findings import Finding
     from infx.domain.plan import Plan
-    from infx.store import Store
 
-__all__ = ["ci_plan", "label_rules", "plan_of_all", "reuse_of"]
+__all__ = [
+    "append_outputs",
+    "bytes_of",
+    "changelog_bytes",
+    "check_head",
+    "checked_changelog",
+    "ci_plan",
+    "label_rules",
+    "matrix_of_all",
+    "plan_of_all",
+    "plan_of_base",
+]
 
 
 def ci_plan(
@@ -30,17 +41,35 @@ def ci_plan(
     labels: Path | None,
     results: Path | None,
 ) -> CiPlan:
-    """Return what CI does for the event. Raises ConfigError for what any of the files says wrong,
-    UsageError for a file or a revision that is not there."""
+    """Return what CI does for the event; where the event alone says that it is nothing, no revision
+    is read. Raises ConfigError for what any of the files says wrong, UsageError for a file, a
+    revision or a run that is not there."""
     from infx.ci.events import read_comments, read_event
-    from infx.ci.plan import plan
+    from infx.ci.plan import plan, settled
     from infx.cli.options import project
+    from infx.cli.stored_runs import stored_runs
 
-    read = read_event(_bytes(event), str(event))
-    said = read_comments(_bytes(comments), str(comments)) if comments else ()
+    read = read_event(bytes_of(event), str(event))
+    said = read_comments(bytes_of(comments), str(comments)) if comments else ()
     rules = label_rules(labels)
-    change = _change(base, head, read.pull_request.html_url, project())
-    return plan(read, change, rules, comments=said, stored=_stored(results))
+    if early := settled(read, rules):
+        return early
+    change = _change(base, head, read, project())
+    stored = stored_runs(results) if results else None
+    return plan(read, change, rules, comments=said, stored=stored)
+
+
+def append_outputs(values: Mapping[str, str], path: Path) -> None:
+    """Add values to a file of outputs, as GitHub's runner reads it after the step. Raises
+    UsageError ``bad-option`` where it cannot be written."""
+    from infx.ci.outputs import output_lines
+    from infx.domain.errors import UsageError
+
+    try:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            file.write(output_lines(values))
+    except OSError as error:
+        raise UsageError("bad-option", f"cannot write {path}: {error.strerror}") from error
 
 
 def label_rules(path: Path | None) -> LabelRules:
@@ -55,91 +84,60 @@ def label_rules(path: Path | None) -> LabelRules:
     return read_rules(plain(node) if node else None, str(path))
 
 
-def reuse_of(made: CiPlan, results: Path | None) -> tuple[str, tuple[Finding, ...]]:
-    """Return the run of the store in ``results`` that a comment reuses, and why it cannot stand for
-    what is planned; without a store, or a comment, there is nothing to say.
-
-    A comment that names no run means the newest that can stand for everything. Raises UsageError
-    ``unknown-run`` where the store has none of that name.
-    """
-    from infx.cli.options import existing_store
-
-    if made.decision != "reuse" or not made.reuse or not made.plan or results is None:
-        return "", ()
-    with existing_store(results) as store:
-        known = _oldest_first(store)
-        names = [_known(made.reuse.run, known)] if made.reuse.run else known[::-1]
-        tried = ((name, refusals(made.plan.points, store.records(name), name)) for name in names)
-        fits = list(tried) if made.reuse.run else [pair for pair in tried if not pair[1]][:1]
-    return fits[0] if fits else ("", (_none_fits(results),))
-
-
-def _known(run: str, known: Sequence[str]) -> str:
-    from infx.config.suggestions import did_you_mean
-    from infx.domain.errors import UsageError
-
-    if run in known:
-        return run
-    hint = did_you_mean(run, known)
-    raise UsageError("unknown-run", f"the store has no run {run}, which a comment names", hint=hint)
-
-
-def _none_fits(results: Path) -> Finding:
-    from infx.domain.findings import Finding
-
-    sentence = f"no run in {results} has measured everything that is planned"
-    return Finding("reuse-refused", "error", sentence, hint="name a run to see what it lacks")
-
-
-def _stored(results: Path | None) -> dict[str, str]:
-    """Return the runs of the points that are ok in a store; of several the newest."""
-    from infx.cli.options import existing_store
-
-    if results is None:
-        return {}
-    with existing_store(results) as store:
-        return {point: run for run in _oldest_first(store) for point in _ok(store, run)}
-
-
-def _oldest_first(store: Store) -> list[str]:
-    return [row.run_id for row in sorted(store.runs(), key=lambda row: row.created_s)]
-
-
-def _ok(store: Store, run: str) -> list[str]:
-    return [r.point.point_id for r in store.records(run) if r.status.state == "ok"]
-
-
 def plan_of_all(project: Project) -> Plan:
     """Return the plan of every matrix in the project's own configs/; a master configuration of
     InferenceX is none. Raises ConfigError with the faults of all."""
+    from infx.plan.make import make_plan
+
+    return make_plan(matrix_of_all(project))
+
+
+def matrix_of_all(project: Project) -> Matrix:
+    """Return what `plan_of_all` plans. Raises ConfigError with the faults of all files."""
     from infx.config.inferencex.recognise import is_master
     from infx.config.load import load_matrix
     from infx.config.project import CLUSTERS, HARDWARE
-    from infx.plan.make import make_plan
 
     paths = sorted((project.root / "configs").glob("*.yaml"))
     own = [path for path in paths if path.stem not in (CLUSTERS, HARDWARE) and not is_master(path)]
-    return make_plan(load_matrix(own, project))
+    return load_matrix(own, project)
 
 
-def _change(base: str, head: str, pr_link: str, here: Project) -> Change:
+def _change(base: str, head: str, event: PullRequestEvent, here: Project) -> Change:
+    """Return what ``head`` changes since it parted from ``base``."""
     from infx.changelog.rules import additions
-    from infx.ci.plan import Change
+    from infx.ci.decision import Change
 
-    with project_at(base, here) as old, project_at(head, here) as new:
-        before, findings = _base_plan(old)
-        text = _changelog_bytes(old).decode("utf-8", "replace")
-        changelog = _checked(_changelog_bytes(new), text, pr_link)
+    commit = revision(head, here.root)
+    check_head(event, head, commit, here.root)
+    with project_at(forked(base, head, here.root), here) as old, project_at(commit, here) as new:
+        before, findings = plan_of_base(old)
+        text = changelog_bytes(old).decode("utf-8", "replace")
+        changelog = checked_changelog(changelog_bytes(new), text, event.pull_request.html_url)
         return Change(
             base=before,
             head=plan_of_all(new),
             additions=additions(text, changelog),
             findings=findings,
+            head_sha=commit,
         )
 
 
-def _base_plan(project: Project) -> tuple[Plan, tuple[Finding, ...]]:
-    """Return the plan of the base; an empty one, and why, where it cannot be planned any more."""
+def check_head(event: PullRequestEvent, head: str, commit: str, folder: Path) -> None:
+    """Raise UsageError ``bad-option`` where what is planned lacks the commit of the event, whose
+    name it would be measured under. A merge may leave that commit behind."""
+    from infx.domain.errors import UsageError
+
+    told = event.pull_request.head.sha
+    if told and not event.merges and is_ahead(told, commit, folder):
+        sentence = f"--head {head} does not contain {told}, the event's last commit"
+        hint = "hand over ${{ github.event.pull_request.head.sha }}"
+        raise UsageError("bad-option", sentence, hint=hint)
+
+
+def plan_of_base(project: Project) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return the plan of what a change began at; an empty one, and a warning that says why, where
+    it cannot be planned any more."""
     from infx.config.matrix import Matrix
     from infx.domain.errors import ConfigError
     from infx.domain.findings import Finding
@@ -154,7 +152,7 @@ def _base_plan(project: Project) -> tuple[Plan, tuple[Finding, ...]]:
         return empty, (Finding("base-unreadable", "warning", sentence, first.where),)
 
 
-def _checked(data: bytes, base: str, pr_link: str) -> Changelog:
+def checked_changelog(data: bytes, base: str, pr_link: str) -> Changelog:
     """Return the changelog. Raises ConfigError with every error of it."""
     from infx.changelog.entry import read_changelog
     from infx.changelog.rules import check
@@ -168,14 +166,15 @@ def _checked(data: bytes, base: str, pr_link: str) -> Changelog:
     return changelog
 
 
-def _changelog_bytes(project: Project) -> bytes:
+def changelog_bytes(project: Project) -> bytes:
+    """Return a project's changelog, empty where it has none."""
     from infx.cli.changelog import FILE
 
     path = project.root / FILE
     return path.read_bytes() if path.is_file() else b""
 
 
-def _bytes(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """Return a file's bytes. Raises UsageError ``bad-option`` where it cannot be read."""
     from infx.domain.errors import UsageError
 

@@ -11,7 +11,7 @@ import typer
 from infx.cli.options import Json, Results
 
 if TYPE_CHECKING:
-    from infx.report.model import ReportModel, RunData
+    from infx.report.model import ReportModel
     from infx.store import RunRow, Store
 
 __all__ = ["register"]
@@ -36,7 +36,10 @@ def _report(
     baseline: Annotated[
         list[str] | None,
         typer.Option(
-            "--baseline", metavar="RUN", help="compare with this run; again: with its repeats too"
+            "--baseline",
+            metavar="RUN",
+            help="compare with this run, or with the live curves (live); again: with its repeats"
+            " too",
         ),
     ] = None,
     output: Annotated[
@@ -50,14 +53,15 @@ def _report(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
+    from infx.cli.baselines import baseline_runs
     from infx.cli.options import existing_store, results_dir
     from infx.cli.output import emit
-    from infx.cli.reporting import report_of
+    from infx.cli.reporting import report_of, stored_run
 
     with existing_store(results_dir(results)) as store:
-        rows, before = _rows(store, runs or ["last"], baseline or [])
-        data = [_data(store, row) for row in rows]
-        model = report_of(data, [_data(store, row) for row in before])
+        rows = _rows(store, runs or ["last"], baseline or [])
+        data = [stored_run(store, row) for row in rows]
+        model = report_of(data, baseline_runs(store, baseline or [], data))
     html = output or data[0].folder / "report.html"
     paths = [str(path) for path in _written(model, html, png=png, markdown=markdown)]
     if as_json:
@@ -69,29 +73,21 @@ def _report(
     return 0
 
 
-def _rows(
-    store: Store, runs: Sequence[str], baseline: Sequence[str]
-) -> tuple[list[RunRow], list[RunRow]]:
-    """Return the runs that are named. Raises UsageError for one that is named twice."""
+def _rows(store: Store, runs: Sequence[str], baseline: Sequence[str]) -> list[RunRow]:
+    """Return the runs that are named. Raises UsageError for one that is named twice, be it as a
+    baseline."""
+    from infx.cli.baselines import LIVE_CURVES
     from infx.domain.errors import UsageError
     from infx.store import find_run
 
-    rows, before = ([find_run(store, name) for name in names] for names in (runs, baseline))
+    rows = [find_run(store, name) for name in runs]
+    before = [find_run(store, name) for name in baseline if name != LIVE_CURVES]
     ids = [row.run_id for row in (*rows, *before)]
     twice = next((run_id for run_id in ids if ids.count(run_id) > 1), None)
     if twice:
         text = f"run {twice} is named twice in {' '.join((*runs, *baseline))}"
         raise UsageError("bad-option", text, hint="list runs with infx status")
-    return rows, before
-
-
-def _data(store: Store, run: RunRow) -> RunData:
-    """Return what the store and the run's folder hold. Raises ConfigError or UsageError where the
-    folder is gone or one of its files cannot be read."""
-    from infx.cli.reporting import run_data
-    from infx.store import read_run
-
-    return run_data(run, read_run(Path(run.folder))[1], store.records(run.run_id))
+    return rows
 
 
 def _written(model: ReportModel, html: Path, *, png: bool, markdown: bool) -> list[Path]:

@@ -10,25 +10,51 @@ if TYPE_CHECKING:
     from infx.domain.hardware import Price
     from infx.domain.plan import Plan
     from infx.domain.record import PointRecord
-    from infx.report.model import ReportModel, RunData
-    from infx.store import RunRow
+    from infx.report.model import ReportModel, RunData, RunFacts
+    from infx.store import RunRow, Store
 
-__all__ = ["report_of", "run_data", "write_reports"]
+__all__ = ["report_of", "run_data", "stored_run", "write_reports"]
 
 
 def run_data(run: RunRow, plan: Plan, records: Sequence[PointRecord]) -> RunData:
-    """Return a run as a report takes it."""
-    import infx
-    from infx.report.model import RunData, RunFacts
+    """Return a run that reuses nothing as a report takes it."""
+    from infx.report.model import RunData
 
-    facts = RunFacts(
+    return RunData(facts=_facts(run), plan=plan, records=tuple(records), folder=Path(run.folder))
+
+
+def stored_run(store: Store, run: RunRow) -> RunData:
+    """Return a run as its folder and the store tell it, with what it reuses of others.
+
+    Raises ConfigError or UsageError where the folder is gone or one of its files cannot be read.
+    """
+    from infx.cli.reusing import homes, with_reused
+    from infx.report.model import RunData
+    from infx.store import read_run
+
+    folder = Path(run.folder)
+    plan = read_run(folder)[1]
+    records = with_reused(store, folder, plan, store.records(run.run_id))
+    return RunData(
+        facts=_facts(run),
+        plan=plan,
+        records=tuple(records),
+        folder=folder,
+        origins=homes(store, plan),
+    )
+
+
+def _facts(run: RunRow) -> RunFacts:
+    import infx
+    from infx.report.model import RunFacts
+
+    return RunFacts(
         run_id=run.run_id,
         command=run.command,
         started_s=run.created_s,
         ended_s=run.ended_s,
         infx_version=infx.__version__,
     )
-    return RunData(facts=facts, plan=plan, records=tuple(records), folder=Path(run.folder))
 
 
 def report_of(runs: Sequence[RunData], baseline: Sequence[RunData] = ()) -> ReportModel:
@@ -51,10 +77,8 @@ def _prices() -> dict[str, Price]:
     return {name: hardware.price for name, hardware in known.items() if hardware.price}
 
 
-def write_reports(
-    run: RunRow, plan: Plan, records: Sequence[PointRecord], folder: Path
-) -> tuple[ReportModel, list[Path]]:
-    """Write all of them into ``folder``; return the model and the paths written.
+def write_reports(run: RunData) -> tuple[ReportModel, list[Path]]:
+    """Write all of them into the run's folder; return the model and the paths written.
 
     The PNG is left out where matplotlib is not installed: it is an optional part of infx.
     """
@@ -63,12 +87,12 @@ def write_reports(
     from infx.report.markdown import write_markdown
     from infx.report.png import write_png
 
-    model = report_of([run_data(run, plan, records)])
-    html, png, markdown = (folder / f"report.{kind}" for kind in ("html", "png", "md"))
+    model = report_of([run])
+    html, png, markdown = (run.folder / f"report.{kind}" for kind in ("html", "png", "md"))
     write_html(model, html)
     write_markdown(model, markdown)
-    draft = folder / "changelog-draft.yaml"
-    draft.write_text(draft_entry(records, plan))
+    draft = run.folder / "changelog-draft.yaml"
+    draft.write_text(draft_entry(run.records, run.plan, run=run.facts.run_id))
     try:
         write_png(model, png)
     except ModuleNotFoundError as error:

@@ -10,11 +10,10 @@ import typer
 from infx.cli.options import Json, On, Results
 
 if TYPE_CHECKING:
-    from infx.config.project import Project
     from infx.domain.plan import Plan
     from infx.launch.executor import Executor
     from infx.launch.repro import Recorded
-    from infx.store import RunRow, Store
+    from infx.store import Store
 
 __all__ = ["register"]
 
@@ -63,14 +62,14 @@ def _repro(
     as_json: Json = False,
 ) -> int:
     from infx.cli.driving import executor_of
-    from infx.cli.options import existing_store, results_dir
+    from infx.cli.options import existing_store, project_of, results_dir
     from infx.cli.planning import cluster_named
     from infx.launch.repro import plan_again, recorded
 
     folder = results_dir(results)
     with existing_store(folder) as store:
         found = recorded(store, point, run)
-        project = _project(found.run)
+        project = project_of(found.run)
         plan = plan_again(found, runs, cluster_named(on, project) if on else None)
         executor = executor_of(plan, project)
         if dry_run:
@@ -88,15 +87,6 @@ def _check_numpy() -> None:
 
     if find_spec("numpy") is None:
         raise lacking("numpy", "infx repro", "bench")
-
-
-def _project(run: RunRow) -> Project:
-    """Return the run's project, or this one where that is gone: only clusters are read of it."""
-    from infx.cli.options import project
-    from infx.config.project import Project
-
-    root = Path(run.project)
-    return Project.find(root) if root.is_dir() else project()
 
 
 def _show(found: Recorded, plan: Plan, executor: Executor, results: Path, as_json: bool) -> int:
@@ -132,18 +122,19 @@ def _measure(
     from infx.cli.driving import driven, made
     from infx.cli.outcome import INTERRUPTED
     from infx.cli.output import say
-    from infx.cli.reporting import write_reports
+    from infx.cli.reporting import run_data, write_reports
     from infx.cli.reproducing import tell
     from infx.launch.sweep import Asked
     from infx.store import REPRO, find_run, writing
 
     source = f"{REPRO} {found.point.label} --run {found.run.run_id}"
-    run = made(store, results, plan, source, Path(found.run.project), executor)
-    with driven(store, run, executor, Asked(), checked=False) as (_, whole):
+    asked = Asked()
+    run = made(store, results, plan, source, Path(found.run.project), executor, asked)
+    with driven(store, run, executor, asked, checked=False) as (_, whole):
         if not whole:
             say(f"stopped, and nothing is compared; again: infx repro {found.point.label}")
             return INTERRUPTED
         run, records = find_run(store, run.run_id), store.records(run.run_id)
         with writing(Path(run.folder)):
-            write_reports(run, plan, records, Path(run.folder))
+            write_reports(run_data(run, plan, records))
     return tell(found, run, records, margin, as_json)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from infx.cli.options import Canary, FailFast, Json, Results
+from infx.cli.options import Json, Results
 
 __all__ = ["register"]
 
@@ -31,27 +32,35 @@ def _resume(
             "--time-limit", min=0, metavar="SECONDS", help="again what passed a smaller limit"
         ),
     ] = 0,
-    canary: Canary = None,
-    fail_fast: FailFast = False,
+    canary: Annotated[
+        bool | None,
+        typer.Option(
+            "--canary/--no-canary",
+            help="an entry's cheapest job goes first (default: as when it was made)",
+            show_default=False,
+        ),
+    ] = None,
+    fail_fast: Annotated[
+        bool | None,
+        typer.Option(
+            "--fail-fast/--no-fail-fast",
+            help="an entry's first failure stops its other jobs (default: as when it was made)",
+            show_default=False,
+        ),
+    ] = None,
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.driving import drive, executor_of, wants_canary
-    from infx.cli.options import existing_store, results_dir
+    from infx.cli.driving import asked_again, drive, executor_of
+    from infx.cli.options import existing_store, project_of, results_dir
     from infx.cli.output import say
-    from infx.config.project import Project
-    from infx.launch.sweep import Asked
     from infx.store import find_run, newest_unfinished, read_run
 
     with existing_store(results_dir(results)) as store:
         row = find_run(store, run) if run else newest_unfinished(store)
         plan = read_run(Path(row.folder))[1]
-        executor = executor_of(plan, Project.find(Path(row.project)))
+        executor = executor_of(plan, project_of(row))
         say(f"run {row.run_id} on {executor.name}; its files: {row.folder}")
-        asked = Asked(
-            retry_failed=retry_failed,
-            time_limit_s=time_limit,
-            canary=wants_canary(plan, executor, canary),
-            fail_fast=fail_fast,
-        )
-        return drive(store, row, executor, asked, as_json=as_json)
+        asked = asked_again(row, plan, executor, canary, fail_fast)
+        more = replace(asked, retry_failed=retry_failed, time_limit_s=time_limit)
+        return drive(store, row, executor, more, as_json=as_json)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +14,12 @@ from infx.cli.options import Json
 
 if TYPE_CHECKING:
     from infx.review.bundle import Bundle
-    from infx.review.result import CheckResult, Review
+    from infx.review.result import CheckResult, Review, Verdict
 
 __all__ = ["register"]
 
 _SHOWN = 5
+_INDENT = " " * 9
 
 
 def register(app: typer.Typer) -> None:
@@ -63,16 +67,33 @@ def _body(bundle: Bundle, as_json: bool) -> int:
 
 
 def _print(found: Review) -> None:
-    for check in found.checks:
+    """Print what needs a reader first, the worst before the rest, and the verdict last."""
+    order: tuple[Verdict, ...] = ("FAIL", "WARN", "PASS", "N/A")
+    for check in sorted(found.checks, key=lambda check: order.index(check.verdict)):
         _print_check(check)
+    ends = Counter(check.verdict for check in found.checks)
+    counts = ", ".join(f"{ends[verdict]} {verdict}" for verdict in order if ends[verdict])
     which = f"{found.repository}#{found.pull_request} at {found.head[:12]}"
-    print(f"\n{found.verdict}: {which}" + (f"\nnote: {found.note}" if found.note else ""))
+    print(f"\n{found.verdict}: {which}: {counts}" + (f"\nnote: {found.note}" if found.note else ""))
 
 
 def _print_check(check: CheckResult) -> None:
-    print(f"{check.verdict:4}  {check.number:2} {check.name}: {check.sentence}")
-    if check.verdict in ("WARN", "FAIL"):
-        for evidence in check.evidence[:_SHOWN]:
-            print(f"         {evidence.where}: {evidence.text}")
-        if more := len(check.evidence) - _SHOWN:
-            print(f"         and {more} more: --json shows all") if more > 0 else None
+    head = f"{check.verdict:4}  {check.number:2} {check.name}: {check.sentence}"
+    if check.verdict in ("PASS", "N/A"):
+        print(_cut(head))
+        return
+    print("\n".join(wrap(head, _wide(), subsequent_indent=_INDENT, break_on_hyphens=False)))
+    for evidence in check.evidence[:_SHOWN]:
+        print(_cut(f"{_INDENT}- {evidence.where}: {evidence.text}"))
+    if (more := len(check.evidence) - _SHOWN) > 0:
+        print(f"{_INDENT}- and {more} more: --json shows all")
+    print()
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _wide() else line[: _wide() - 2].rstrip() + " …"
+
+
+def _wide() -> int:
+    """Return the columns that a line may take: those of a terminal, at most 120."""
+    return min(get_terminal_size((120, 24)).columns, 120)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from infx.config.project import Project
 
-__all__ = ["git", "project_at", "revision", "text_at"]
+__all__ = ["forked", "git", "is_ahead", "project_at", "revision", "text_at"]
 
 
 def revision(rev: str, folder: Path) -> str:
@@ -28,6 +28,24 @@ def revision(rev: str, folder: Path) -> str:
         hint = "fetch it (a checkout of CI has one commit: fetch-depth: 0), or correct the name"
         raise UsageError("bad-option", f"git knows no commit {rev}", hint=hint)
     return name.decode().strip()
+
+
+def forked(base: str, head: str, folder: Path) -> str:
+    """Return the commit at which two revisions part: what ``base`` got since is no change of
+    ``head``. Raises UsageError ``bad-option`` where git does not know them or they have none."""
+    from infx.domain.errors import UsageError
+
+    old, new = revision(base, folder), revision(head, folder)
+    if found := git(folder, "merge-base", old, new).stdout.decode().split():
+        return found[0]
+    hint = "fetch the whole history (a checkout of CI has one commit: fetch-depth: 0)"
+    raise UsageError("bad-option", f"{base} and {head} have no commit in common", hint=hint)
+
+
+def is_ahead(commit: str, head: str, folder: Path) -> bool:
+    """Return True when git knows ``commit`` and ``head`` does not contain it."""
+    known = git(folder, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+    return known and git(folder, "merge-base", "--is-ancestor", commit, head).returncode == 1
 
 
 @contextmanager

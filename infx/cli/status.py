@@ -64,14 +64,15 @@ def _list_runs(store: Store, as_json: bool) -> int:
 def _show_run(store: Store, name: str, as_json: bool) -> int:
     from infx.cli.outcome import counted
     from infx.cli.output import emit, table
+    from infx.cli.reusing import reused_from
     from infx.store import find_run, holder
 
     run = find_run(store, name)
     points, attempts = store.points(run.run_id), store.attempts(run.run_id)
     summary = _summary(store, run)
-    driver = holder(Path(run.folder))
+    driver, reused = holder(Path(run.folder)), reused_from(Path(run.folder))
     if as_json:
-        data = summary | {"driver": driver or None, "points": points}
+        data = summary | {"driver": driver or None, "points": points, "reused": reused}
         emit("status", data | {"attempts": attempts, "endings": store.endings(run.run_id)})
         return 0
     by = f", driven by {driver}" if driver else ""
@@ -79,6 +80,8 @@ def _show_run(store: Store, name: str, as_json: bool) -> int:
     print(f"files: {run.folder}\n")
     rows = [(p.shown, str(p.status), p.attempt or "", p.status.sentence) for p in points]
     table(("POINT", "STATUS", "ATTEMPT", "WHY"), rows)
+    for name, number in reused.items():
+        print(f"{number} more reused from run {name}")
     if summary["state"] == "detached":
         told = "were cancelled" if run.state == "cancelled" else "go on"
         print(f"\nits jobs {told}; no infx sees them end: infx resume {run.run_id} does")

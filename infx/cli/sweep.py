@@ -17,6 +17,7 @@ from infx.cli.options import (
     RepeatEvaluations,
     Repeats,
     Results,
+    Reuse,
     Sources,
 )
 
@@ -39,28 +40,37 @@ def _sweep(
     repeats: Repeats = None,
     interleave: Interleave = None,
     repeat_evaluations: RepeatEvaluations = False,
+    reuse: Reuse = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="show the plan and the exact job scripts, run nothing"),
+    ] = False,
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach",
+            help="begin it, print its name and let go: infx ci wait, or infx watch, sees it end",
+        ),
     ] = False,
     canary: Canary = None,
     fail_fast: FailFast = False,
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli import driving
+    from infx.cli import detaching, driving
     from infx.cli.options import project, results_dir
     from infx.cli.planning import Repetition, plan_of
 
     here = project()
     again = Repetition(repeats, interleave, repeat_evaluations)
-    plan = plan_of(sources, entry, here, on, again)
     folder = results_dir(results)
+    plan = plan_of(sources, entry, here, on, again, folder if reuse else None)
     if dry_run:
         return _show(plan, here, folder, as_json)
     _summary(plan)
-    said = (*sources, *again.words)
-    return driving.start(plan, said, here, folder, as_json, canary=canary, fail_fast=fail_fast)
+    said = (*sources, *again.words, *(("--reuse",) if reuse else ()))
+    start = detaching.start if detach else driving.start
+    return start(plan, said, here, folder, as_json, canary=canary, fail_fast=fail_fast)
 
 
 def _summary(plan: Plan) -> None:
@@ -92,7 +102,7 @@ def _show(plan: Plan, here: Project, folder: Path, as_json: bool) -> int:
         }
         for job in plan.jobs
     ]
-    code = 0 if plan.jobs else 5
+    code = 0 if plan.expected else 5
     if as_json:
         data = {"dry_run": True, "jobs": jobs, "results": str(folder), "scripts": shown}
         emit("sweep", data, ok=not code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from infx.store import RunRow, Store
 
 __all__ = ["register"]
-
-TICK_S = 1.0
 
 
 def register(app: typer.Typer) -> None:
@@ -42,26 +39,17 @@ def _watch(run: Run = "last", results: Results = None, as_json: Json = False) ->
 
 
 def _follow(store: Store, run: RunRow, plan: Plan) -> None:
+    from infx.cli.following import looks
     from infx.cli.progress import printer
-    from infx.launch.view import snapshot
-    from infx.store import holder
 
     with printer() as observer:
-        before: dict[str, tuple[str, str]] = {}
-        while True:
-            driven = bool(holder(Path(run.folder)))
-            board = snapshot(store, run, plan)
+        told = False
+        for board, driven in looks(store, run, plan, observer):
             if not driven and not board.active:
                 return
-            if not driven and not before:
+            if not driven and not told:
                 observer.notice(f"nobody drives it; infx resume {run.run_id} does")
-            for line in board.lines.values():
-                now = (line.state, line.phase)
-                if before.get(line.job.job_id) not in (None, now):
-                    observer.notice(f"{line.job.name}: {': '.join(filter(None, now))}")
-                before[line.job.job_id] = now
-            observer.draw(board)
             if not driven and board.all_told:
                 observer.notice("every job has told its end")
                 return
-            time.sleep(TICK_S)
+            told = True

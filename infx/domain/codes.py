@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from infx.domain.ci_codes import CI_CODES
+from infx.domain.ci_codes import CHANGELOG_CODES, CI_CODES
 from infx.domain.engine_codes import ENGINE_CODES, MONO_CODES
 from infx.domain.golden_codes import GOLDEN_CODES
+from infx.domain.place_codes import PARCEL_CODES, PLACE_CODES
 from infx.domain.plan_codes import CONFIG_CODES, PLAN_CODES
 
 __all__ = ["CODES", "Code", "Family"]
 
 Family = (
     Literal["config", "plan", "usage", "infra", "failed"]
-    | Literal["invalid", "skipped", "remark", "golden", "engine", "mono", "ci"]
+    | Literal["invalid", "skipped", "remark", "golden", "engine", "mono", "ci", "changelog"]
 )
 
 
@@ -76,6 +77,7 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
         ),
         "no-lab": ("no lab runs in the folder", "start one with infx cluster up"),
         "not-a-run": ("the folder is no run's folder", "name one that holds plan.json and jobs/"),
+        **PLACE_CODES,
         "cluster-refuses": (
             "the cluster cannot give what the plan's jobs ask for",
             "correct the cluster's entry in configs/clusters.yaml, or the axes",
@@ -105,6 +107,14 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "install the pinned one",
         ),
         "launch-failed": ("the job could not be started", "read the error, then infx resume"),
+        "driver-died": (
+            "the process that drove a detached run ended before it",
+            "read driver.log in the run's folder, then infx ci wait RUN",
+        ),
+        "github-unreachable": (
+            "GitHub cannot be reached, or is busy for longer than is waited",
+            "run the step again later",
+        ),
         "srtctl-missing": (
             "srt-slurm's program srtctl is not there, or cannot be run",
             "install srt-slurm there, or correct `srtctl` of the cluster",
@@ -117,6 +127,7 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "a command on the cluster did not end within its limit",
             "see whether the host or its scheduler hangs, then infx resume",
         ),
+        **PARCEL_CODES,
         "transfer-failed": (
             "files could not be copied to or from the cluster",
             "read the error: check paths, permissions and space",
@@ -288,6 +299,10 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
             "another job of the entry failed and --fail-fast was asked",
             "read that job's log, then infx resume",
         ),
+        "reused-lost": (
+            "a measurement that a plan reuses is not in the store, or valid no more",
+            "fetch its run with infx store pull, or plan again",
+        ),
     },
     # A measurement that counts, with something to know about it.
     "remark": {
@@ -373,6 +388,7 @@ _TABLE: dict[Family, dict[str, tuple[str, str]]] = {
     "mono": MONO_CODES,
     # What a pull request asks of CI, and what is published of it.
     "ci": CI_CODES,
+    "changelog": CHANGELOG_CODES,
 }
 
 CODES: dict[str, Code] = {

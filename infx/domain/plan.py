@@ -10,7 +10,7 @@ from infx.domain.findings import Finding, Where
 from infx.domain.identity import content_id
 from infx.domain.point import Arm, Point
 
-__all__ = ["Candidate", "Cost", "Disposition", "Job", "Origin", "Plan", "marked"]
+__all__ = ["Candidate", "Cost", "Disposition", "Job", "Origin", "Plan", "Reused", "marked"]
 
 Disposition = Literal["run", "reused", "excluded", "duplicate", "deferred"]
 
@@ -74,12 +74,23 @@ class Cost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """The change that a plan was made for: a pull request of ``repository`` (``owner/name``) at the
-    commit ``head_sha``. ``submission_valid`` is False where a label shortened what is measured."""
+    commit ``head_sha``. ``submission_valid`` is False where a label shortened what is measured, or
+    its data are of no published scenario; ``reusable`` where the labels let it stand for no other
+    run."""
 
     repository: str
     pull_request: int
     head_sha: str
     submission_valid: bool = True
+    reusable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reused:
+    """A planned point that is not measured again: what ``run_id`` measured stands for it."""
+
+    point: Point
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +101,7 @@ class Plan:
     ``counts`` holds the number of candidates for each disposition and ``candidates`` their total;
     ``ledger`` lists them (excluded ones are listed up to a cap, never uncounted). ``canaries`` are
     the jobs that go before the others of their entry, where a plan chooses them; ``origin`` is the
-    change that asked for it (None: a person did).
+    change that asked for it (None: a person did). ``reused`` are not among ``points``.
     """
 
     schema_version: str = "1"
@@ -105,6 +116,12 @@ class Plan:
     excluded_by: Mapping[str, int] = field(default_factory=dict)
     canaries: tuple[str, ...] = ()
     origin: Origin | None = None
+    reused: tuple[Reused, ...] = ()
+
+    @property
+    def expected(self) -> tuple[Point, ...]:
+        """All points of which a report has a result: those to measure, then those reused."""
+        return (*self.points, *(one.point for one in self.reused))
 
     @property
     def plan_id(self) -> str:

@@ -56,60 +56,6 @@ CONFIG_CODES: dict[str, tuple[str, str]] = {
         "correct it, or leave the row out with --only",
     ),
     "bad-record": ("a JSON record of infx that cannot be read", "write it again with infx"),
-    "bad-bundle": (
-        "a bundle to review that is truncated, lacks a file, or holds what its list does not name",
-        "write it again: infx bundle",
-    ),
-    "foreign-run": (
-        "a bundle holds a run of another repository or pull request",
-        "bundle the runs of the pull request that is reviewed",
-    ),
-    "bad-rules": (
-        "a file of the reviewer's rules is not what its schema says",
-        "correct it as the error says, or leave it out to have the rules that infx brings",
-    ),
-    "control-character": (
-        "a tab, a carriage return or another control character in the changelog",
-        "end lines with LF, indent with spaces",
-    ),
-    "blank-lines": (
-        "entries of the changelog are apart by something else than one blank line, or the file"
-        " does not end with one newline",
-        "leave one blank line between entries, none at the end",
-    ),
-    "entry-start": (
-        "an entry of the changelog does not begin with its config-keys",
-        "begin it with `- config-keys:` at the margin",
-    ),
-    "link-form": (
-        "the link of a changelog entry is not its pull request's canonical one",
-        "write https://github.com/OWNER/REPOSITORY/pull/NUMBER",
-    ),
-    "key-unmatched": (
-        "a key of a changelog entry names no entry of a matrix",
-        "correct the key; only * stands for anything",
-    ),
-    "history-changed": (
-        "an entry that stood in the changelog before is not there as it was",
-        "restore its bytes; say in a new entry what is otherwise now",
-    ),
-    "mixed-change": (
-        "changes of the changelog that must stand apart (corrections of links, new entries,"
-        " append-only)",
-        "make them in pull requests of their own",
-    ),
-    "point-removed": (
-        "a point that was there before is gone, under append-only",
-        "restore the point as it was, or leave append-only out",
-    ),
-    "curve-differs": (
-        "a new point of append-only is on no curve that was there with the same image",
-        "leave append-only out",
-    ),
-    "merge-refused": (
-        "a changelog whose history differs cannot be merged by its entries",
-        "restore the history on the named side, then merge again",
-    ),
 }
 
 PLAN_CODES: dict[str, tuple[str, str]] = {

@@ -41,7 +41,7 @@ def decode(data: bytes | str, kind: type[T], *, source: str = "<json>") -> T:
     """
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_tagged)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         finding = Finding("bad-record", "error", f"not a {kind.__name__}: {error}", Where(source))
         raise ConfigError([finding]) from error
 

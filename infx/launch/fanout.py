@@ -54,6 +54,13 @@ class Fanout:
                 unproven.add(entry_of(job))
         self.proven -= unproven
 
+    def adopted(self, job: Job) -> None:
+        """Take a job that an earlier drive launched and nobody saw end: where its entry has shown
+        nothing yet, it went first."""
+        entry = entry_of(job)
+        if self.canary and entry not in self.proven:
+            self.canaries.setdefault(entry, set()).add(job.job_id)
+
     def ready(self, waiting: Iterable[Job], held: Collection[Job]) -> list[Job]:
         """Return the jobs to launch, in order, beside those that are open (``held``).
 

@@ -41,13 +41,21 @@ def open_store(results: Path) -> Store:
 
 
 def create_run(
-    store: Store, results: Path, plan: Plan, *, source: str, project: Path, executor: str
+    store: Store,
+    results: Path,
+    plan: Plan,
+    *,
+    source: str,
+    project: Path,
+    executor: str,
+    canary: bool | None = None,
+    fail_fast: bool = False,
 ) -> RunRow:
     """Make the run's folder with plan.json and run.json, then its rows; return the run.
 
     Raises EmptyPlanError, or InfraError ``disk-full`` when too little space is free.
     """
-    if not plan.jobs:
+    if not plan.expected:
         raise EmptyPlanError(
             "empty-plan", "the plan holds no point to run", hint="infx plan --ledger"
         )
@@ -65,6 +73,8 @@ def create_run(
         executor=executor,
         state="running",
         ended_s=0,
+        canary=canary,
+        fail_fast=fail_fast,
     )
     with writing(folder):
         (folder / "jobs").mkdir(parents=True)

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import signal
+import time
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["CANCEL_FILE", "Stop"]
+__all__ = ["CANCEL_FILE", "SIGNALS", "Stop"]
 
 CANCEL_FILE = "cancel"
 """Made in a run's folder by `infx cancel`; works where the driver is on another host, too."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop:
     """Counts requests to stop while it is entered. The second raises KeyboardInterrupt.
 
-    Where jobs go on without their driver (``detachable``) a hang-up is no request to stop: it only
-    sets ``detached``.
+    Where a run goes on without this process, the signals of ``letting_go`` are no requests to stop:
+    they set ``detached``, as does the time ``until_s`` (seconds since the epoch) when it has come.
     """
 
-    def __init__(self, run_dir: Path, *, detachable: bool = False) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        *,
+        letting_go: Collection[signal.Signals] = (),
+        until_s: float = float("inf"),
+    ) -> None:
         self._file = run_dir / CANCEL_FILE
-        self._detachable = detachable
+        self._letting_go, self._until_s = letting_go, until_s
         self._signals = 0
-        self.detached = False
+        self._let_go = False
         self._before: dict[signal.Signals, Any] = {}
 
     @property
@@ -32,9 +42,13 @@ class Stop:
         """True from the first request on."""
         return self._signals > 0 or self._file.exists()
 
+    @property
+    def detached(self) -> bool:
+        """True when the run is to be let go, as it is."""
+        return self._let_go or time.time() >= self._until_s
+
     def __enter__(self) -> Stop:
-        self._file.unlink(missing_ok=True)  # of an earlier drive of the same run
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a shell's background
                 self._before[number] = signal.signal(number, self._count)
         return self
@@ -48,9 +62,13 @@ class Stop:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def forget(self) -> None:
+        """Forget what `infx cancel` asked of an earlier drive of the same run."""
+        self._file.unlink(missing_ok=True)
+
     def _count(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGHUP and self._detachable:
-            self.detached = True
+        if number in self._letting_go:
+            self._let_go = True
             return
         self._signals += 1
         if self._signals > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from infx.launch.events import Tail
 from infx.launch.executor import Executor, JobState, Order
 from infx.launch.fanout import Fanout
 from infx.launch.runs import check_space, to_measure
-from infx.launch.stop import Stop
+from infx.launch.stop import SIGNALS, Stop
 from infx.launch.waiting import Waiting
 from infx.store import Judge, RunRow, Store, attempt_dir, kept, writing
 from infx.store.layout import SPEC
@@ -44,6 +45,10 @@ class Asked:
     ``retry_failed`` measures failed and invalid points again; ``time_limit_s`` those that passed a
     smaller limit; ``canary`` and ``fail_fast`` as in `Fanout`; ``cancel`` stops what is open and
     launches nothing.
+
+    A scheduler's jobs are let go at ``until_s`` (seconds since the epoch), what may go being
+    submitted first. Who only ``waits`` goes on with a drive that was let go: what that gave up
+    stays so, and whatever signal comes only lets go again.
     """
 
     retry_failed: bool = False
@@ -51,6 +56,8 @@ class Asked:
     canary: bool = False
     fail_fast: bool = False
     cancel: bool = False
+    until_s: float = float("inf")
+    waits: bool = False
 
 
 @dataclass(slots=True)
@@ -95,26 +102,38 @@ class Sweep:
         """Measure what is left. Return True when all was tried, False when it was stopped before.
 
         A first request to stop cancels open jobs and waits for their evidence, a second kills
-        them; a hang-up lets a scheduler's jobs go on. Raises InfraError when nothing can go on.
+        them; a hang-up lets a scheduler's jobs go on: the run's state stays ``running`` then.
+        Raises InfraError when nothing can go on.
         """
         self._want()
         self._adopt()
-        if self._run.state == "ended" and not self._open and not self._waiting.jobs:
+        if self._run.state == "ended" and not self._unfinished:
             self._executor.close()
             return True  # it keeps the time at which it ended
         self._store.set_state(self._run.run_id, "running")
-        with Stop(self._dir, detachable=self._executor.durable) as stop:
+        with self._listening() as stop:
+            stop.forget()
             try:
                 self._loop(stop)
             except KeyboardInterrupt:
                 self._kill()
             finally:
                 self._executor.close()
-            if stop.detached:
-                self._tell(f"let go: the jobs go on; infx resume {self._run.run_id} follows them")
+            if stop.detached and self._unfinished and not self._cancelled:
+                self._tell_let_go()
                 return False
         self._store.set_state(self._run.run_id, "cancelled" if self._cancelled else "ended")
         return not self._cancelled
+
+    @property
+    def _unfinished(self) -> bool:
+        return bool(self._open or self._waiting.jobs)
+
+    def _listening(self) -> Stop:
+        if not self._executor.durable:
+            return Stop(self._dir)
+        letting_go = SIGNALS if self._asked.waits else (signal.SIGHUP,)
+        return Stop(self._dir, letting_go=letting_go, until_s=self._asked.until_s)
 
     def _want(self) -> None:
         self._waiting.jobs = to_measure(
@@ -123,20 +142,22 @@ class Sweep:
             retry_failed=self._asked.retry_failed,
             time_limit_s=self._asked.time_limit_s,
         )
+        if self._asked.waits:
+            self._waiting.go_on()
         for job in self._waiting.jobs.values():
             self._board.wanted(job.job_id, job.points)
 
     def _loop(self, stop: Stop) -> None:
         while self._open or (self._waiting.jobs and not self._cancelled):
-            if stop.detached:
-                return
             if (stop.requested or self._asked.cancel) and not self._cancelled:
                 self._cancel()
             self._submit()
             self._follow()
             self._observer.draw(self._board)
-            if self._open or self._waiting.jobs:
+            if self._unfinished:
                 time.sleep(self._executor.tick_s)
+            if stop.detached:
+                return
 
     # Submit
 
@@ -205,7 +226,7 @@ class Sweep:
             left = tuple(p for p in job.points if not kept(statuses[job.job_id, p.point_id]))
             order = self._order(attempt, replace(job, points=left or job.points))
             self._hold(replace(order, adopted=True))
-            self._waiting.launched(attempt.job_id)
+            self._waiting.adopted(attempt.job_id)
             number, since_s = attempt.number, attempt.started_s
             self._tell(self._board.launched(attempt.job_id, number, since_s, "followed again"))
 
@@ -304,6 +325,12 @@ class Sweep:
         if not self._executor.durable:  # a scheduler's job ends later: infx resume gathers it
             for order in orders:
                 self._end(order, JobState(phase="ended"))
+
+    def _tell_let_go(self) -> None:
+        """What was not accepted yet, or comes after a canary, waits for the next drive."""
+        left = f"{len(self._waiting.jobs)} not submitted yet" if self._waiting.jobs else ""
+        told = ", ".join(filter(None, ["the jobs go on" if self._open else "", left]))
+        self._tell(f"let go: {told}; infx resume {self._run.run_id} follows them")
 
     def _orders(self) -> list[Order]:
         return [held.order for held in self._open.values()]

@@ -47,6 +47,24 @@ class Waiting:
         self._begun |= {self._known[job_id].group} - {""}
         self.jobs.pop(job_id, None)
 
+    def adopted(self, job_id: str) -> None:
+        """Take a job off the list that an earlier drive launched."""
+        self.launched(job_id)
+        self._fanout.adopted(self._known[job_id])
+
+    def go_on(self) -> None:
+        """Leave given up what the drive before gave up: jobs that have their end, skipped ones too,
+        but for those that are to be tried again."""
+        statuses, (endings, failures) = self.statuses(), self._endings()
+
+        def given_up(job: Job) -> bool:
+            if not all(statuses[job.job_id, p.point_id].terminal for p in job.points):
+                return False
+            own = endings.get(job.job_id)
+            return not (own and decide(own, failures, self._policy).again)
+
+        self.jobs = {name: job for name, job in self.jobs.items() if not given_up(job)}
+
     def excluded(self, jobs: Iterable[Job]) -> list[tuple[str, ...]]:
         """Return the nodes that may not run each of the jobs."""
         endings, failures = self._endings()

@@ -38,7 +38,15 @@ from infx.frameworks.options import fault
 from infx.golden import acceptance
 from infx.plan.expand import Values, memoised, whole
 
-__all__ = ["OWN", "ArmMaker", "PointMaker", "accuracy", "throughput", "workload_identity"]
+__all__ = [
+    "OWN",
+    "ArmMaker",
+    "PointMaker",
+    "accuracy",
+    "identities",
+    "throughput",
+    "workload_identity",
+]
 
 OWN = "pypi:infx"
 """The image of infx's own engine: it is of this very version."""
@@ -123,11 +131,11 @@ class PointMaker:
         text in curve_id); ``varied`` the axes that tell this point from its neighbours by name.
         """
         content = self._content(values, arm, workload, mode)
-        curve = _curve_content(content, expressions)
+        point_id, curve_id, series_id = identities(content, expressions)
         return Point(
-            point_id=content_id(content),
-            curve_id=content_id(curve),
-            series_id=content_id(_series_content(curve)),
+            point_id=point_id,
+            curve_id=curve_id,
+            series_id=series_id,
             entry=self.arms.entry.name,
             name=_name(self.arms.entry.name, values, workload, varied),
             mode=mode,
@@ -149,6 +157,13 @@ class PointMaker:
             "workload": workload_identity(workload),
             "harness": self.harness,
         }
+
+
+def identities(content: Mapping[str, Any], expressions: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return ``point_id``, ``curve_id`` and ``series_id`` of a point's content; ``expressions`` are
+    the fields of it that follow the concurrency."""
+    curve = _curve_content(content, expressions)
+    return content_id(content), content_id(curve), content_id(_series_content(curve))
 
 
 def workload_identity(workload: Workload) -> dict[str, Any]:
@@ -214,7 +229,7 @@ def _check_option(option: Option, where: Where, raw: Any) -> Any:
     return value
 
 
-def _curve_content(content: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
+def _curve_content(content: Mapping[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
     arm = content["arm"]
     arm = arm | {name: _replaced(arm[name], expressions) for name in ("axes", "options")}
     # An axis that follows is part of the curve where it has its default value too.
@@ -222,7 +237,7 @@ def _curve_content(content: dict[str, Any], expressions: Mapping[str, str]) -> d
     if "k" in expressions:
         arm |= {"acceptance": f"={expressions['k']}", "method": f"={expressions['k']}"}
     workload = _replaced(content["workload"], expressions)
-    return content | {"conc": "=conc", "arm": arm, "workload": workload}
+    return {**content, "conc": "=conc", "arm": arm, "workload": workload}
 
 
 def _replaced(values: Mapping[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def baseline_of(
         bare,
         compared=len(found.points),
         same=sum(pair.a == pair.b for pair in found.points),
+        itself=sum(row.reused in {run.facts.run_id for run in runs} for row in now),
         settings=_settings(found),
         added=tuple(one.label for one in alone if one.run_id not in mine),
         dropped=tuple(one.label for one in alone if one.run_id in mine),
@@ -98,7 +99,7 @@ def _seen_in(run: RunData) -> Iterable[Seen]:
             repeat=repeat, group=group,
         )  # fmt: skip
     told = {record.point.point_id for record in run.records}
-    for point in run.plan.points:
+    for point in run.plan.expected:
         if point.point_id not in told:
             yield Seen(run_id=run_id, folder=folder, point=point, status=PENDING)
 
@@ -190,6 +191,8 @@ def _sentences(found: Baseline) -> Iterable[str]:
     yield from map(_grown, found.lines)
     if found.compared:
         yield f"{found.same} of {count(found.compared, 'compared point')} are the same by content."
+    if found.itself:
+        yield f"{count(found.itself, 'point')} reused from it: the same measurement, so no change."
     if found.settings:
         yield f"Servers differ in {_differing(found.settings)}."
     if found.left_out:

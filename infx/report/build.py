@@ -15,7 +15,7 @@ from infx.report.gates import Judged, gates, verdict
 from infx.report.ledger import counts_of, exclusions, left_out_of
 from infx.report.lines import bands_of, coverage_of, with_chances
 from infx.report.model import Baseline, PointRow, ReportModel, RunData, RunFacts
-from infx.report.points import reused_of, rows_of, series_of
+from infx.report.points import records_of, reused_of, rows_of, series_of
 from infx.report.scores import scores_of
 
 __all__ = ["LEFT_OUT_SHOWN", "build", "build_runs"]
@@ -43,7 +43,7 @@ def build_runs(
     rows, before = _rows(runs, baseline, prices)
     rows, since = _since(runs, baseline, rows, before)
     plans = list({(run.plan.plan_id, run.plan.candidates): run.plan for run in runs}.values())
-    records = [record for run in runs for record in run.records]
+    records = [record for _, record in records_of(runs)]
     judged = Judged(
         rows=rows,
         scores=scores_of(runs),
@@ -75,6 +75,7 @@ def build_runs(
         filters=filters_of(rows),
         coverage=judged.coverage,
         prices=prices,
+        origins={name: folder for run in runs for name, folder in run.origins.items()},
     )
 
 
@@ -82,14 +83,15 @@ def _rows(
     runs: Sequence[RunData], baseline: Sequence[RunData], prices: Prices
 ) -> tuple[list[PointRow], list[PointRow]]:
     """Return the rows of the runs and those of the baseline; a line that both have is one."""
-    points = [point for run in (*runs, *baseline) for point in run.plan.points]
+    points = [point for run in (*runs, *baseline) for point in run.plan.expected]
     points += [record.point for run in (*runs, *baseline) for record in run.records]
     series = series_of(points)
     usd_gpu_hour = {name: price.usd_gpu_hour for name, price in prices.items()}
 
     def rows_in(some: Sequence[RunData]) -> list[PointRow]:
-        records = [record for run in some for record in run.records]
-        return on_frontiers(rows_of(records, series, usd_gpu_hour, reused_of(some)), usd_gpu_hour)
+        seen = [record for _, record in records_of(some)]
+        found = rows_of(seen, series, usd_gpu_hour, reused_of(some))
+        return on_frontiers(found, usd_gpu_hour)
 
     return with_chances(rows_in(runs)), rows_in(baseline)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -13,7 +13,7 @@ from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
 from infx.report.figures import blank, count, figure, percent, signed, spread
 from infx.report.model import DECIDING, PointRow
 
-__all__ = ["Column", "columns_of"]
+__all__ = ["Column", "columns_of", "origin"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,18 @@ class Column:
         return Markup(f"<{tag}{style}>{self.inner(row) or blank}")
 
 
-def columns_of(rows: Sequence[PointRow], homes: dict[str, str]) -> list[Column]:
+def columns_of(
+    rows: Sequence[PointRow], homes: Mapping[str, str], pages: Mapping[str, str]
+) -> list[Column]:
     """Return the columns in which a row says something; ``homes`` maps an arm to where the page
     tells its command."""
-    every = [*_identity(homes), *_figures(), *_counters()]
+    every = [*_identity(homes, pages), *_figures(), *_counters()]
     return [column for column in every if any(column.inner(row) for row in rows)]
 
 
-def _identity(homes: dict[str, str]) -> list[Column]:
+def _identity(homes: Mapping[str, str], pages: Mapping[str, str]) -> list[Column]:
     return [
-        Column(key="point", title="Point", text=True, inner=lambda row: _point(row, homes)),
+        Column(key="point", title="Point", text=True, inner=lambda row: _point(row, homes, pages)),
         Column(key="status", title="Status", text=True, inner=_status),
         Column(key="conc", title="conc", inner=_conc),
         Column(key="max-num-seqs", title="mns", inner=_max_num_seqs),
@@ -104,11 +106,22 @@ def _change(row: PointRow, key: str) -> str:
     return f'<span class="{change.verdict}">{signed(change.ratio - 1)}</span>'
 
 
-def _point(row: PointRow, homes: dict[str, str]) -> str:
+def _point(row: PointRow, homes: Mapping[str, str], pages: Mapping[str, str]) -> str:
     home = homes.get(row.record.point.arm.arm_id, "servers")
     star = '\N{NO-BREAK SPACE}<span class="star" title="on the deciding frontier">★</span>'
-    reused = f"<small>reused from {escape(row.reused)}</small>" if row.reused else ""
-    return f'<a href="#{home}">{escape(row.name)}</a>{star if row.on_frontier else ""}{reused}'
+    told = f'<a href="#{home}">{escape(row.name)}</a>{star if row.on_frontier else ""}'
+    if not row.reused:
+        return told
+    return f"{told}<small>{origin(row.reused, f'row-{row.anchor}', pages)}</small>"
+
+
+def origin(run: str, place: str, pages: Mapping[str, str]) -> Markup:
+    """Return the run that something is reused from, linked to its ``place`` in the report of that
+    run where there is one."""
+    told = Markup("reused from {}").format(run)
+    if run not in pages:
+        return told
+    return Markup('<a href="{}#{}">{}</a>').format(pages[run], place, told)
 
 
 def _status(row: PointRow) -> str:

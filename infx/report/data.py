@@ -82,6 +82,7 @@ def _score(row: ScoreRow) -> dict[str, Any]:
         "score": row.score,
         "verdicts": row.verdicts,
         "note": row.note,
+        "reused": row.reused,
     }
 
 

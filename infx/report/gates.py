@@ -98,7 +98,7 @@ def _id(row: PointRow) -> str:
 
 
 def _planned(rows: Sequence[PointRow], plans: Sequence[Plan]) -> set[str]:
-    planned = {p.point_id for plan in plans for p in plan.points if p.mode == "throughput"}
+    planned = {point.point_id for point in _of(plans, "throughput")}
     return planned | {_id(row) for row in rows}
 
 
@@ -130,13 +130,15 @@ def _points(rows: Sequence[PointRow], plans: Sequence[Plan]) -> Gate:
         level = "bad"
     again = sum(row.runs for row in rows) - sum(row.valid for row in rows)
     told += f"; {count(again, 'further measurement')} of the same points" if again else ""
+    reused = sum(bool(row.reused) for row in rows)
+    told += f"; {count(reused, 'point')} reused from other runs" if reused else ""
     lost = sum(len(row.lost) for row in rows if row.valid)
     told += f"; {count(lost, 'repeat')} without effect: not valid" if lost else ""
     return Gate(name="Points", level=level, sentence=f"{told}.", items=tuple(bad))
 
 
 def _of(plans: Sequence[Plan], mode: str) -> list[Point]:
-    return [point for plan in plans for point in plan.points if point.mode == mode]
+    return [point for plan in plans for point in plan.expected if point.mode == mode]
 
 
 def _cases(row: PointRow) -> list[str]:

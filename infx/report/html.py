@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,7 +16,7 @@ from markupsafe import Markup
 from infx.analysis.changes import VERDICTS
 from infx.analysis.metrics import METRICS
 from infx.report import figures, palette, svg
-from infx.report.columns import columns_of
+from infx.report.columns import columns_of, origin
 from infx.report.embedded import embedded, filter_key
 from infx.report.families import Column, Family, Word, families_of
 from infx.report.model import ArmDetails, Baseline, PointRow, ReportModel, Series
@@ -36,8 +38,11 @@ KINDS = {
 }
 
 
-def html(model: ReportModel) -> str:
-    """Return the page. Every text from a record or a plan is escaped."""
+def html(model: ReportModel, pages: Mapping[str, str] | None = None) -> str:
+    """Return the page. Every text from a record or a plan is escaped.
+
+    ``pages`` are the addresses of the reports of runs that points are reused from, by run.
+    """
     environment = _environment()
     axes, families = axes_of(model), families_of(model.arms)
     homes = {arm.arm.arm_id: family.anchor for family in families for arm in family.arms}
@@ -49,7 +54,7 @@ def html(model: ReportModel) -> str:
         svg=_chart(model, axes),
         symbols=Markup(svg.symbols({0, *(series.number for series in model.series)})),
         groups=_groups(model),
-        columns=columns_of(model.rows, homes),
+        columns=columns_of(model.rows, homes, pages or {}), pages=pages or {},
         numbers={row.anchor: number for number, row in enumerate(model.rows)},
         kinds=_kinds(model.rows),
         listed=LISTED,
@@ -61,7 +66,14 @@ def html(model: ReportModel) -> str:
 
 def write_html(model: ReportModel, path: Path) -> None:
     """Write the page to ``path`` (UTF-8)."""
-    path.write_text(html(model), encoding="utf-8")
+    path.write_text(html(model, _pages(model, path)), encoding="utf-8")
+
+
+def _pages(model: ReportModel, path: Path) -> dict[str, str]:
+    """Return the reports of the runs that points are reused from, as seen from ``path``."""
+    there = {run: folder / "report.html" for run, folder in model.origins.items()}
+    seen = {run: os.path.relpath(page, path.parent) for run, page in there.items() if page.exists()}
+    return {run: quote(page) for run, page in seen.items()}
 
 
 def _environment() -> Environment:
@@ -81,6 +93,7 @@ def _environment() -> Environment:
         filter_key=filter_key,
         digest=_digest,
         told=_told,
+        origin=origin,
         gap=_gap,
         quoted=shlex.quote,
         points_of=_points_of,

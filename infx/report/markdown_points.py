@@ -114,7 +114,7 @@ def _point(row: PointRow, keys: Sequence[str], heads: Sequence[str]) -> list[str
     cells += [f"{requests:,}", *(_shown(row, key) for key in keys)]
     cells += [percent(row.chance)] if "Chance" in heads else []
     cells += [_since(row)] if _SINCE in heads else []
-    return [*cells, "reused" if row.reused else str(row.record.status)]
+    return [*cells, f"reused from {row.reused}" if row.reused else str(row.record.status)]
 
 
 def _shown(row: PointRow, key: str) -> str:

@@ -64,7 +64,8 @@ def accuracy(model: ReportModel, cut: Cut) -> list[str]:
 
 
 def _who(row: ScoreRow) -> str:
-    return f"{row.server} in {row.run}" if row.run else row.server
+    told = f"{row.server} in {row.run}" if row.run else row.server
+    return f"{told}, reused from {row.reused}" if row.reused else told
 
 
 def _score(row: ScoreRow) -> list[tuple[str, ...]]:

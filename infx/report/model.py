@@ -65,12 +65,14 @@ class RunFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """A run to report: what only the caller knows of it, its plan, its records, and the folder that
-    their artifacts are relative to."""
+    their artifacts are relative to. ``origins`` are the folders of the runs that it reuses points
+    of, by their names."""
 
     facts: RunFacts
     plan: Plan
     records: tuple[PointRecord, ...]
     folder: Path = Path()
+    origins: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +236,8 @@ class Baseline:
 
     ``charts`` are its own, ``rows`` its points (their ``series`` are
     the report's where the line is the same). ``compared`` counts the pairs of points, ``same``
-    those whose two are the same by content; ``settings`` are the differences of their servers
+    those whose two are the same by content, ``itself`` the points that the report reuses from it;
+    ``settings`` are the differences of their servers
     (``image a → b``) with how many pairs have each; ``added`` and ``dropped`` the labels of points
     without a partner, ``broken`` of those that were valid there and are not any more; ``verdicts``
     maps a metric's key to how many points got ``better``, ``worse`` …; ``left_out`` are points that
@@ -247,6 +250,7 @@ class Baseline:
     rows: tuple[PointRow, ...] = ()
     compared: int = 0
     same: int = 0
+    itself: int = 0
     settings: Mapping[str, int] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -273,7 +277,8 @@ class Baseline:
 class ScoreRow:
     """An evaluation point with the verdict on each filter, none unless the point is ``ok``;
     ``score`` is None when it failed. ``server`` is the entry and what tells this server from the
-    others of it. ``run`` names its run where the report is of several."""
+    others of it. ``run`` names its run where the report is of several, ``reused`` the one that it
+    was taken from."""
 
     anchor: str
     server: str
@@ -282,6 +287,7 @@ class ScoreRow:
     verdicts: tuple[FilterVerdict, ...]
     note: str
     run: str = ""
+    reused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +335,8 @@ class ReportModel:
     both values. ``environment`` are the facts that all records share; ``left_out`` the candidates
     of the plans that were not run, as far as they are listed. ``filters`` are of what differs among
     the rows. ``coverage`` is that of each line by its series' number, ``prices`` maps the name of
-    hardware to what an accelerator costs. There is one of ``runs`` at least.
+    hardware to what an accelerator costs. There is one of ``runs`` at least; ``origins`` are the
+    folders of the runs that points are reused from.
     """
 
     runs: tuple[RunFacts, ...]
@@ -351,6 +358,7 @@ class ReportModel:
     filters: tuple[Filter, ...] = ()
     coverage: Mapping[int, Coverage] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    origins: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def facts(self) -> RunFacts:

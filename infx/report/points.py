@@ -13,7 +13,7 @@ from infx.domain.point import Point, short
 from infx.domain.record import PointRecord
 from infx.report.model import PointRow, RunData, Series, Shown
 
-__all__ = ["reused_of", "rows_of", "series_of"]
+__all__ = ["records_of", "reused_of", "rows_of", "series_of"]
 
 
 def series_of(points: Iterable[Point]) -> dict[Line, Series]:
@@ -30,17 +30,40 @@ def series_of(points: Iterable[Point]) -> dict[Line, Series]:
     }
 
 
-def reused_of(runs: Iterable[RunData]) -> dict[str, str]:
-    """Return the run that each reused point was measured in, by the point's id."""
-    found: dict[str, str] = {}
+def records_of(runs: Sequence[RunData]) -> list[tuple[RunData, PointRecord]]:
+    """Return every record beside its run, each measurement once: several runs may reuse one, and
+    the run that made it may be among them."""
+    mine = {run.facts.run_id for run in runs}
+    found: list[tuple[RunData, PointRecord]] = []
+    seen = set()
     for run in runs:
-        ids = {c.point_id for c in run.plan.ledger if c.disposition == "reused"}
-        found |= {
-            record.point.point_id: record.attempt.run_id
-            for record in run.records
-            if record.point.point_id in ids
-        }
+        ids = _reused_ids(run)
+        for record in run.records:
+            made = record.attempt
+            key = made.run_id, made.job_id, made.number, record.point.point_id
+            if record.point.point_id in ids:
+                if made.run_id in mine or key in seen:
+                    continue
+                seen.add(key)
+            found.append((run, record))
     return found
+
+
+def reused_of(runs: Sequence[RunData]) -> dict[str, str]:
+    """Return the run that each reused point was measured in, by the point's id; none of ``runs`` is
+    such a run."""
+    mine = {run.facts.run_id for run in runs}
+    return {
+        record.point.point_id: record.attempt.run_id
+        for run in runs
+        for ids in [_reused_ids(run)]
+        for record in run.records
+        if record.point.point_id in ids and record.attempt.run_id not in mine
+    }
+
+
+def _reused_ids(run: RunData) -> set[str]:
+    return {row.point_id for row in run.plan.ledger if row.disposition == "reused"}
 
 
 def rows_of(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from infx.review.bundle import Bundle, Entry
 from infx.review.curves import Spot, curves
-from infx.review.facts import affected, affected_runs, speculative, throughput
+from infx.review.drafts import types_told
+from infx.review.facts import affected, affected_runs, speculative, throughput, wants_throughput
 from infx.review.measured import passed_jobs, score_ranges
 from infx.review.rules import Rules
 
@@ -52,7 +53,10 @@ def _points(bundle: Bundle, key: str) -> str:
 
 
 def _runs(bundle: Bundle) -> Iterator[str]:
-    for run in affected_runs(bundle):
+    runs = affected_runs(bundle)
+    if not runs and wants_throughput(bundle):
+        yield "The sweep is pending.\n"
+    for run in runs:
         ended = "passed" if run.conclusion == "success" else f"ended in {run.conclusion}"
         yield f"Run {run.run_id} {ended} on commit {run.head_sha[:12]}: {passed_jobs(run)} jobs.\n"
 
@@ -75,6 +79,4 @@ def _drafts(bundle: Bundle) -> Iterator[str]:
         which = f"{one.golden}, thinking {one.thinking}, K={one.k}"
         yield f"- injected acceptance length {one.length} ({which}); evaluations at real acceptance"
     for draft in bundle.drafts:
-        layers = ", ".join(f"{one.name} {one.effective}" for one in draft.layers) or "not shown"
-        quantized = draft.quantization or "no quantization config"
-        yield f"- `{draft.model}` ships {draft.stored}, {quantized}; it runs {layers}"
+        yield f"- `{draft.model}`: {types_told(draft)}"

@@ -16,8 +16,8 @@ other one with its sha256, so that what is truncated or was changed since is see
     drafts.json         [Draft]
     upstream.json       [UpstreamRecipe]
     golden/NAME.yaml    acceptance lengths, at the head
-    head/PATH           any other file of the repository at the head, as waivers and recipes
-    rules/NAME.yaml     rules of the reviewed repository; those that lack are infx's own
+    head/PATH           any other file of the repository at the head: docs/waiver/NUMBER.md, recipes
+    rules/NAME.yaml     rules of the reviewed repository at the base; those that lack are infx's own
     artifacts/RUN/PATH  evidence that the records of a run name
 """
 
@@ -53,7 +53,8 @@ Conclusion = Literal["success", "failure", "cancelled", "skipped", "pending"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """bundle.json. ``files`` maps each file to its sha256 (64 hex digits); ``note`` says what a
-    reader of the data must know, as that values are made up."""
+    reader of the data must know, as that values are made up. ``seal`` is the sha256 of the rest of
+    the manifest, which `infx.review.writing` puts there."""
 
     schema_version: Literal["1"] = "1"
     repository: str
@@ -62,12 +63,14 @@ class Manifest:
     head: str
     files: Mapping[str, str]
     note: str = ""
+    seal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """A commit of the pull request. ``merge``: it only brings the base branch in; ``files`` are the
-    paths that it changes against its first parent."""
+    paths that it changes against its first parent, of a merge of anything else against any parent,
+    and of a merge of the base that says more than its two sides those in which it does."""
 
     sha: str
     files: tuple[str, ...] = ()
@@ -126,13 +129,15 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPoint:
-    """A throughput point of the plan: identities as in `infx.domain.point.Point`."""
+    """A throughput point of the plan: identities as in `infx.domain.point.Point`. ``scenario`` is
+    its public name (`infx.ci.diff.scenario_type`), "" where it is not told."""
 
     entry: str
     name: str
     point_id: str
     series_id: str
     image: str
+    scenario: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +173,9 @@ class CheckRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A sweep of the repository's CI. ``submission_valid`` is False for shortened ones."""
+    """A sweep of the repository's CI. ``submission_valid`` is False for shortened ones. ``reused``:
+    its points stand for planned ones by their identity, and ``checks`` are of their jobs alone; it
+    may be of another pull request of the repository."""
 
     run_id: str
     repository: str
@@ -178,6 +185,7 @@ class Run:
     conclusion: Conclusion
     checks: tuple[CheckRun, ...]
     submission_valid: bool = True
+    reused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,13 @@ from infx.review.engine import (
     chat_template,
     images_and_order,
     model_status,
-    no_architecture_change,
-    no_engine_patch,
     upstream_recipe,
 )
 from infx.review.measured import evaluations_pass, pareto_coverage, passing_sweep
 from infx.review.people import code_owner, reuse_command, sign_off
 from infx.review.result import CheckResult, Review, Said, whole
 from infx.review.rules import Rules, load_rules
+from infx.review.source import no_architecture_change, no_engine_patch
 
 __all__ = ["CHECKS", "Check", "review"]
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from infx.review.bundle import Bundle, Entry
-from infx.review.claim import Claim, Reader
-from infx.review.facts import affected, affected_runs
+from infx.review.bundle import Bundle
+from infx.review.claim import Claim, Reader, claimed
 from infx.review.figures import FIGURES
+from infx.review.numbers import left_over, settings, workloads
 from infx.review.result import Evidence, Said, Verdict
 from infx.review.rules import Rules
+from infx.review.texts import BODY, Line, lines_of
+from infx.review.truth import Truth
 
-__all__ = ["claims", "stale", "text_agrees"]
+__all__ = ["claims", "stale", "text_agrees", "underivable"]
 
 # Nothing here may take longer than a line is long: anyone writes a pull request's text.
-_IMAGE = re.compile(r"(?<![\w./-])(\w[\w./-]*+):(\w[\w.-]*)|\b(nightly[_-][\w.-]*)")
+_IMAGE = re.compile(r"(?<![\w./-])(\w[\w./-]*+):(\w[\w.-]*(?:==[\w.]+)?)|\b(nightly[_-][\w.-]*)")
 _DIGEST = re.compile(r"\bsha256:([0-9a-f]{7,64})")
 _VERSION = re.compile(r"(?<![\w.])(\d++(?:\.\d++){1,5}\.dev\d++\+g[0-9a-f]{7,40}(?:\.\w++)*+)")
 _COMMIT = r"`?([0-9a-f]{7,40})`?"
@@ -33,143 +36,163 @@ _FINISHED = re.compile(
     r"(?:passed|finished|completed|succeeded)\b",
     re.IGNORECASE,
 )
-_RUN = re.compile(r"\brun[ \t#]+(\d{8}-\d{4}-[\w-]+|\d{6,})", re.IGNORECASE)
+_RUN = re.compile(r"\brun[ \t#]+(\d{8}-\d{4,6}-[\w-]+|\d{6,})", re.IGNORECASE)
+_NAME = re.compile(r"(?<![\w.-])[A-Za-z][\w.]*+-[\w.-]*\d\b(?![\w-])")
+_TOLD = 8
+"""A sentence names so many numbers; the evidence has all."""
+
 _DAY = re.compile(r"\b(\d{4}) nightly\b")
 
 
 def text_agrees(bundle: Bundle, rules: Rules) -> Said:
-    """Nothing that the title or the body says is untrue of the change and its runs.
+    """Nothing that the text says is untrue of the change and its runs.
 
-    A stale name is a warning; a figure that was not measured fails.
+    A stale name is a warning, as is a figure that the bundle cannot derive; a figure that was not
+    measured fails. Numbers of another kind that cannot be derived are named.
     """
-    found = list(claims(bundle))
-    wrong = stale(found)
+    found = list(claims(bundle, rules))
+    wrong, unknown = stale(found), underivable(found)
+    evidence = (*map(_stale, wrong), *map(_unknown, unknown))
+    told = _and_named(unknown)
     if wrong:
         verdict: Verdict = "FAIL" if any(one.figure for one in wrong) else "WARN"
         said = "; ".join(f"{one.text} (it is {one.truth})" for one in wrong)
-        evidence = tuple(Evidence(one.where, f"“{one.text}”: it is {one.truth}") for one in wrong)
-        return Said(verdict, f"the text says {said}", evidence)
-    if not found:
-        return Said("WARN", "the text names no image, version, run or figure of the change")
-    evidence = tuple(Evidence(one.where, f"{one.kind}: {one.text}") for one in found)
-    return Said("PASS", f"all {len(found)} claims of the text hold", evidence)
+        return Said(verdict, f"the text says {said}{told}", evidence)
+    held = [one for one in found if one.derivable]
+    if not any(one.where.startswith(BODY) for one in held):
+        sentence = f"the body names no image, version, run or figure of the change{told}"
+        return Said("WARN", sentence, evidence)
+    evidence += tuple(Evidence(one.where, f"{one.kind}: {one.text}") for one in held)
+    verdict = "WARN" if any(one.figure for one in unknown) else "PASS"
+    return Said(verdict, f"all {len(held)} derivable claims of the text hold{told}", evidence)
 
 
-def stale(found: list[Claim]) -> list[Claim]:
+def _stale(claim: Claim) -> Evidence:
+    return Evidence(claim.where, f"“{claim.text}”: it is {claim.truth}")
+
+
+def _unknown(claim: Claim) -> Evidence:
+    return Evidence(claim.where, f"“{claim.text}”: not derivable from the bundle")
+
+
+def _and_named(unknown: Sequence[Claim]) -> str:
+    """Return ``; not derivable: 730, 17 and 4 more``, figures first; "" where all is."""
+    texts = [one.text for one in sorted(unknown, key=lambda one: not one.figure)]
+    more = f" and {len(texts) - _TOLD} more" if len(texts) > _TOLD else ""
+    return f"; not derivable: {', '.join(texts[:_TOLD])}{more}" if texts else ""
+
+
+def stale(found: Sequence[Claim]) -> list[Claim]:
     """Return the claims that do not hold, each said once."""
-    wrong = {(one.kind, one.text): one for one in reversed(found) if one.truth}
-    return sorted(wrong.values(), key=found.index)
+    return _once(one for one in found if one.truth)
 
 
-def claims(bundle: Bundle) -> Iterator[Claim]:
-    """Yield each claim of the title and the body, in the order of lines."""
-    lines = [("pull-request.json:title", bundle.pull_request.title)]
-    body = bundle.pull_request.body.splitlines()
-    lines += [(f"pull-request.json:body:{n}", line) for n, line in enumerate(body, 1)]
-    for where, line in lines:
-        for read in _READERS:
-            yield from read(line, where, bundle)
+def underivable(found: Sequence[Claim]) -> list[Claim]:
+    """Return the claims of which the bundle says nothing, each said once."""
+    return _once(one for one in found if not one.derivable)
 
 
-def _images(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    pinned = _pinned(bundle)
+def _once(found: Iterable[Claim]) -> list[Claim]:
+    first: dict[tuple[str, str], Claim] = {}
+    for one in found:
+        first.setdefault((one.kind, one.text), one)
+    return list(first.values())
+
+
+def claims(bundle: Bundle, rules: Rules) -> Iterator[Claim]:
+    """Yield each claim of the text, in the order of lines; of the title and the body each number
+    that is left as one that cannot be derived."""
+    truth = Truth(bundle, rules)
+    for line in lines_of(bundle):
+        found = [claim for read in _READERS for claim in read(line, truth)]
+        told = found if line.own else [one for one in found if one.derivable]
+        yield from sorted(told, key=lambda one: one.span)
+        if line.own:
+            yield from left_over(line, found)
+
+
+def _images(line: Line, truth: Truth) -> Iterator[Claim]:
+    pinned = {entry.image for entry in truth.both}
     repositories = {image.rpartition(":")[0] for image in pinned}
-    for hit in _IMAGE.finditer(line):
+    tags = {image.rpartition(":")[2] for image in pinned}
+    for hit in _IMAGE.finditer(line.text):
         repository, tag = hit[1] or "", (hit[2] or hit[3]).rstrip("._-")
         if repository and repository not in repositories:
             continue
-        held = any(image.rpartition(":")[2] == tag for image in pinned)
-        truth = "" if held else _heads(bundle, "image")
-        yield Claim("image", f"{repository}:{tag}" if repository else tag, where, truth)
+        span = (hit.start(), hit.end() - len(hit[2] or hit[3]) + len(tag))
+        yield claimed("image", span, line, "" if tag in tags else truth.heads("image"))
 
 
-def _pinned(bundle: Bundle) -> set[str]:
-    """Return the images that the text may name: those of affected entries, before and after."""
-    keys = {entry.key for entry in affected(bundle)}
-    every = (*bundle.entries.base, *bundle.entries.head)
-    return {entry.image for entry in every if entry.key in keys}
-
-
-def _heads(bundle: Bundle, field: str) -> str:
-    values = {str(getattr(entry, field)) for entry in affected(bundle)}
-    return " or ".join(sorted(values - {""})) or "not known"
-
-
-def _digests(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    known = [entry.image_digest for entry in _both(bundle) if entry.image_digest]
-    for hit in _DIGEST.finditer(line):
+def _digests(line: Line, truth: Truth) -> Iterator[Claim]:
+    known = [entry.image_digest for entry in truth.both if entry.image_digest]
+    for hit in _DIGEST.finditer(line.text):
         held = any(digest.startswith(hit[0]) for digest in known)
-        yield Claim("digest", hit[0], where, "" if held else _heads(bundle, "image_digest"))
+        yield claimed("digest", hit.span(), line, "" if held else truth.heads("image_digest"))
 
 
-def _both(bundle: Bundle) -> list[Entry]:
-    keys = {entry.key for entry in affected(bundle)}
-    return [one for one in (*bundle.entries.base, *bundle.entries.head) if one.key in keys]
-
-
-def _versions(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    known = {entry.version for entry in _both(bundle)}
-    for hit in _VERSION.finditer(line):
-        name = "".join(line[: hit.start()].rsplit(maxsplit=1)[-1:]).strip("(`*")
-        engine = f"{name} " if name.lower() in _engines(bundle) else ""
+def _versions(line: Line, truth: Truth) -> Iterator[Claim]:
+    known = {entry.version for entry in truth.both}
+    engines = {entry.framework for entry in truth.entries}
+    for hit in _VERSION.finditer(line.text):
+        before = line.text[: hit.start()]
+        name = "".join(before[-40:].rsplit(maxsplit=1)[-1:]).strip("(`*")
+        engine = f"{name} " if name.lower() in engines else ""
+        span = (hit.start() - len(engine), hit.end())
         if engine or not name.isalpha():
             held = hit[1] in known
-            truth = "" if held else engine + _heads(bundle, "version")
-            yield Claim("version", engine + hit[1], where, truth)
+            yield claimed("version", span, line, "" if held else engine + truth.heads("version"))
 
 
-def _engines(bundle: Bundle) -> set[str]:
-    return {entry.framework for entry in affected(bundle)}
-
-
-def _ranges(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    ends = {which: _commits(bundle, which) for which in ("base", "head")}
-    for hit in _RANGE.finditer(line):
+def _ranges(line: Line, truth: Truth) -> Iterator[Claim]:
+    base, head = truth.commits(head=False), truth.commits(head=True)
+    for hit in _RANGE.finditer(line.text):
         first, last = (hit[1], hit[2]) if hit[1] else (hit[3], hit[4])
-        wrong = not _among(first, ends["base"]) or not _among(last, ends["head"])
-        truth = f"{'/'.join(sorted(ends['base']))} … {'/'.join(sorted(ends['head']))}"
-        if ends["base"] and ends["head"]:
-            yield Claim("commit range", hit[0], where, truth if wrong else "")
-
-
-def _commits(bundle: Bundle, which: str) -> set[str]:
-    keys = {entry.key for entry in affected(bundle)}
-    entries: tuple[Entry, ...] = getattr(bundle.entries, which)
-    versions = (entry.version for entry in entries if entry.key in keys)
-    return {hit[1] for version in versions if (hit := re.search(r"\+g([0-9a-f]{7,40})", version))}
+        if base and head:
+            held = _among(first, base) and _among(last, head)
+            told = f"{'/'.join(sorted(base))} … {'/'.join(sorted(head))}"
+            yield claimed("commit range", hit.span(), line, "" if held else told)
 
 
 def _among(commit: str, known: set[str]) -> bool:
     return any(one.startswith(commit) or commit.startswith(one) for one in known)
 
 
-def _progress(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    passed = [run for run in affected_runs(bundle) if run.conclusion == "success"]
+def _progress(line: Line, truth: Truth) -> Iterator[Claim]:
+    passed = [run for run in truth.runs if run.conclusion == "success"]
     ended = f"finished: run {passed[-1].run_id} passed" if passed else ""
-    for hit in _PENDING.finditer(line):
-        yield Claim("pending", hit[0].strip(), where, ended)
-    for hit in _FINISHED.finditer(line):
-        yield Claim("finished", hit[0], where, "" if passed else "not so: no run passed")
+    for hit in _PENDING.finditer(line.text):
+        yield claimed("pending", hit.span(), line, ended)
+    for hit in _FINISHED.finditer(line.text):
+        yield claimed("finished", hit.span(), line, "" if passed else "not so: no run passed")
 
 
-def _runs(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    """A run that is named with a figure must be one of the bundle; others may be history."""
-    known = [run.run_id for run in bundle.runs]
-    for hit in _RUN.finditer(line):
-        if hit[1] in known:
-            yield Claim("run", hit[0], where)
-        elif _FINISHED.search(line) or "sweep" in line.lower():
-            yield Claim("run", hit[0], where, " or ".join(known) or "none")
+def _runs(line: Line, truth: Truth) -> Iterator[Claim]:
+    """Yield the runs that are named: one that is said to have passed is of the bundle, another may
+    be history."""
+    known = [run.run_id for run in truth.bundle.runs]
+    stated = bool(_FINISHED.search(line.text)) or "sweep" in line.text.lower()
+    for hit in _RUN.finditer(line.text):
+        told = "" if hit[1] in known or not stated else " or ".join(known) or "none"
+        claim = claimed("run", hit.span(), line, told)
+        yield replace(claim, derivable=hit[1] in known or stated)
 
 
-def _days(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    tags = [image.rpartition(":")[2] for image in _pinned(bundle)]
-    for hit in _DAY.finditer(line):
+def _days(line: Line, truth: Truth) -> Iterator[Claim]:
+    tags = [entry.image.rpartition(":")[2] for entry in truth.both]
+    for hit in _DAY.finditer(line.text):
         held = any(re.search(rf"nightly[_-]\d{{4}}{hit[1]}", tag) for tag in tags)
-        yield Claim("image", hit[0], where, "" if held else _heads(bundle, "image"))
+        yield claimed("image", hit.span(), line, "" if held else truth.heads("image"))
+
+
+def _points(line: Line, truth: Truth) -> Iterator[Claim]:
+    """Yield the words that look like names of points; one that is none is a slip."""
+    for hit in _NAME.finditer(line.text):
+        if re.sub(r"\d+", "0", hit[0]) in truth.shapes:
+            told = "" if hit[0] in truth.names else "planned neither before nor after the change"
+            yield claimed("point", hit.span(), line, told)
 
 
 _READERS: tuple[Reader, ...] = (
-    *(_images, _digests, _versions, _ranges, _days, _progress, _runs),
-    *FIGURES,
+    *(_images, _digests, _versions, _ranges, _days, _progress, _runs, _points),
+    *(*FIGURES, settings, workloads),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from math import isfinite
 
 from infx.analysis.pareto import frontier
+from infx.analysis.repeats import mean_of
+from infx.domain.point import Accuracy
 from infx.domain.record import Measurement, PointRecord
 from infx.review.bundle import Bundle
 from infx.review.facts import throughput
@@ -27,24 +29,24 @@ class Spot:
 
     @property
     def found(self) -> tuple[Measurement, ...]:
-        """The figures that may be plotted."""
-        ok = (one for one in self.repeats if one.status.state == "ok")
-        return tuple(one.measurement for one in ok if one.measurement)
+        """The figures that may be plotted: of what is valid, and numbers."""
+        ok = (one.measurement for one in self.repeats if one.status.state == "ok")
+        return tuple(one for one in ok if one and isfinite(one.tput_tok_s_gpu + one.e2el_ms.p90))
 
     @property
     def e2el_ms(self) -> float:
         """P90 end-to-end latency, ms; needs a valid repeat."""
-        return fmean(one.e2el_ms.p90 for one in self.found)
+        return mean_of([one.e2el_ms.p90 for one in self.found])
 
     @property
     def tput_tok_s_gpu(self) -> float:
         """Total throughput, tokens/s a GPU; needs a valid repeat."""
-        return fmean(one.tput_tok_s_gpu for one in self.found)
+        return mean_of([one.tput_tok_s_gpu for one in self.found])
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The points of one model, kind of workload, hardware, engine and precision."""
+    """The points of one model, workload, hardware, engine and precision."""
 
     name: str
     spots: tuple[Spot, ...]
@@ -57,8 +59,9 @@ class Curve:
     @property
     def on_frontier(self) -> tuple[Spot, ...]:
         """Those that no other beats, from the fastest."""
-        places = [(spot.e2el_ms, spot.tput_tok_s_gpu) for spot in self.valid]
-        kept = [self.valid[n] for n in frontier(places, ("min", "max"))]
+        valid = self.valid
+        places = [(spot.e2el_ms, spot.tput_tok_s_gpu) for spot in valid]
+        kept = [valid[n] for n in frontier(places, ("min", "max"))]
         return tuple(sorted(kept, key=lambda spot: spot.e2el_ms))
 
     @property
@@ -78,8 +81,9 @@ def curves(bundle: Bundle) -> tuple[Curve, ...]:
 
 
 def _line(record: PointRecord) -> str:
-    arm, kind = record.point.arm, record.point.workload.kind
-    parts = (arm.model.prefix, kind, f"{arm.hardware}_{arm.framework}", arm.model.precision)
+    arm, load = record.point.arm, record.point.workload
+    asked = "" if isinstance(load, Accuracy) else load.words
+    parts = (arm.model.prefix, asked, f"{arm.hardware}_{arm.framework}", arm.model.precision)
     return " / ".join(parts)
 
 

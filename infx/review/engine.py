@@ -1,24 +1,13 @@
-"""Checks of what runs: upstream recipe (3), images and order (6), status (7), architecture (8),
-chat template (9), patches (10)."""
+"""Checks of what runs: upstream recipe (3), images and order (6), status (7), chat template (9)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from infx.domain.point import Agentic
 from infx.domain.record import PointRecord
-from infx.review.bundle import Bundle, Entry
-from infx.review.facts import (
-    added_lines,
-    affected,
-    launched,
-    matches,
-    names,
-    new_files,
-    speculative,
-    throughput,
-)
+from infx.review.bundle import Bundle, Entry, UpstreamRecipe
+from infx.review.facts import affected, matches, names, said_links, speculative, throughput
 from infx.review.result import Evidence, Said
 from infx.review.rules import Rules
 
@@ -26,29 +15,51 @@ __all__ = [
     "chat_template",
     "images_and_order",
     "model_status",
-    "no_architecture_change",
-    "no_engine_patch",
     "upstream_recipe",
 ]
 
 
 def upstream_recipe(bundle: Bundle, rules: Rules) -> Said:
-    """The engine's own documentation holds the configuration of each vLLM and SGLang entry."""
+    """The engine's own documentation holds the configuration of each vLLM and SGLang entry, and the
+    pull request links it."""
     asked = [one for one in affected(bundle) if one.framework in rules.engines.documented]
     if not asked:
         seen = ", ".join(sorted({f"{one.key} is {one.framework}" for one in affected(bundle)}))
         which = " or ".join(rules.engines.documented)
         return Said("N/A", f"no affected entry runs {which}: {seen or 'none is affected'}")
-    evidence = tuple(
-        Evidence("upstream.json", f"{one.entry}: {one.url} is {one.state}")
-        for one in bundle.upstream
-    )
-    done = {one.entry for one in bundle.upstream if one.state in ("published", "merged")}
-    lacking = [one.key for one in asked if one.key not in done]
-    if lacking:
-        sentence = f"no published or merged upstream recipe of {', '.join(lacking)}"
-        return Said("FAIL", sentence, evidence)
+    told = [one for one in bundle.upstream if one.entry in {entry.key for entry in asked}]
+    evidence = tuple(Evidence("upstream.json", f"{o.entry}: {o.url} is {o.state}") for o in told)
+    if faults := [fault for one in asked for fault in _undocumented(one, bundle, rules)]:
+        return Said("FAIL", "; ".join(faults), evidence)
+    links = said_links(bundle)
+    unsaid = [one.url for one in told if one.url not in links]
+    if unsaid:
+        sentence = f"neither the pull request nor a comment links {', '.join(unsaid)}"
+        return Said("WARN", sentence, evidence)
     return Said("PASS", f"upstream recipes of {', '.join(one.key for one in asked)}", evidence)
+
+
+def _undocumented(entry: Entry, bundle: Bundle, rules: Rules) -> Iterator[str]:
+    """Yield why no upstream recipe stands for an entry; nothing where one does."""
+    official = rules.engines.documentation.get(entry.framework, ("",))
+    told = [one for one in bundle.upstream if one.entry == entry.key]
+    if any(_is_out(one) and matches(official, one.url) for one in told):
+        return
+    yield from (_why_not(one, entry, official) for one in told)
+    if not told:
+        linked = [url for url in sorted(said_links(bundle)) if matches(official, url)]
+        hint = f"; it links {', '.join(linked)}, whose state is not told" if linked else ""
+        yield f"no upstream recipe of {entry.key} is named{hint}"
+
+
+def _is_out(recipe: UpstreamRecipe) -> bool:
+    return recipe.state in ("published", "merged")
+
+
+def _why_not(recipe: UpstreamRecipe, entry: Entry, official: Sequence[str]) -> str:
+    if matches(official, recipe.url):
+        return f"the upstream recipe of {entry.key} is {recipe.state}: {recipe.url}"
+    return f"{recipe.url} of {entry.key} is not in the documentation of {entry.framework}"
 
 
 def images_and_order(bundle: Bundle, rules: Rules) -> Said:
@@ -144,31 +155,6 @@ def _unknown_drafts(bundle: Bundle, rules: Rules) -> Iterator[str]:
             yield f"draft {draft} of {prefix} is not listed"
 
 
-def no_architecture_change(bundle: Bundle, rules: Rules) -> Said:
-    """Neither the change nor a started server alters what the model computes."""
-    patterns = rules.source.architecture
-    found = [*_in_diff(bundle, rules, patterns), *_in_servers(bundle, patterns)]
-    if found:
-        said = "; ".join(dict.fromkeys(one.text for one in found))
-        return Said("FAIL", f"changes the model's architecture: {said}", tuple(found))
-    seen = f"{len(bundle.records)} started servers and the added lines"
-    return Said("PASS", f"none of {len(patterns)} patterns in {seen}")
-
-
-def _in_diff(bundle: Bundle, rules: Rules, patterns: Sequence[str]) -> Iterator[Evidence]:
-    for line in added_lines(bundle.diff, rules.source.prose):
-        if matches(patterns, line.text):
-            yield line.evidence
-
-
-def _in_servers(bundle: Bundle, patterns: Sequence[str]) -> Iterator[Evidence]:
-    for record in bundle.records:
-        for what, text in launched(record):
-            if pattern := matches(patterns, text):
-                hit = re.search(rf"\S*(?:{pattern})\S*", text)
-                yield Evidence(f"records.json:{record.point.label}", f"{what}: {hit and hit[0]}")
-
-
 def chat_template(bundle: Bundle, rules: Rules) -> Said:
     """Servers that draft are asked through the model's chat template, as drafts are trained for."""
     drafting = speculative(throughput(bundle))
@@ -196,35 +182,3 @@ def _client(record: PointRecord) -> Evidence:
     asked = getattr(record.point.workload, "use_chat_template", None)
     told = "" if asked is None else f"use_chat_template {str(asked).lower()}; "
     return Evidence(f"records.json:{record.point.label}", told + argv)
-
-
-def no_engine_patch(bundle: Bundle, rules: Rules) -> Said:
-    """The image runs as shipped, or a waiver of this pull request says why not, all of it."""
-    found = [*_patch_files(bundle, rules), *_in_diff(bundle, rules, rules.source.patches)]
-    if not found:
-        return Said("PASS", "no patch file and no line that changes an installed engine is added")
-    path = f"docs/waiver/{bundle.pull_request.number}.md"
-    said = "; ".join(one.text for one in found)
-    lacking = _empty_sections(bundle.head.get(path, ""), rules.source.waiver_sections)
-    if path not in bundle.head:
-        return Said("FAIL", f"the engine is patched ({said}) without {path}", tuple(found))
-    if lacking:
-        sentence = f"the engine is patched ({said}), and {path} lacks {', '.join(lacking)}"
-        return Said("FAIL", sentence, tuple(found))
-    waiver = Evidence(f"head/{path}", "waiver with " + ", ".join(rules.source.waiver_sections))
-    return Said("PASS", f"the engine is patched ({said}) with a filled {path}", (*found, waiver))
-
-
-def _patch_files(bundle: Bundle, rules: Rules) -> Iterator[Evidence]:
-    for path in new_files(bundle):
-        if matches(rules.source.patch_files, path):
-            yield Evidence("diff.patch", f"patch file {path}")
-
-
-def _empty_sections(waiver: str, sections: Sequence[str]) -> list[str]:
-    """Return the sections that have no heading with their word, or nothing below it."""
-    parts = re.split(r"^#+[ \t]*(.*)$", waiver, flags=re.MULTILINE)
-    filled = [
-        title.lower() for title, text in zip(parts[1::2], parts[2::2], strict=True) if text.strip()
-    ]
-    return [word for word in sections if not any(word in title for title in filled)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from infx.changelog.entry import Key
+from infx.ci.diff import scenario_type
+from infx.domain.findings import Where
 from infx.domain.record import PointRecord
-from infx.review.bundle import Addition, Bundle, Entry, Run
+from infx.review.bundle import Addition, Bundle, Entry, PlannedPoint, Run
 from infx.review.result import Evidence
 
 __all__ = [
@@ -18,20 +20,22 @@ __all__ = [
     "affected_runs",
     "evaluations",
     "grouped",
+    "in_servers",
     "launched",
     "matches",
     "names",
     "new_files",
-    "reused",
+    "said_links",
     "same_commit",
     "selected",
     "speculative",
     "throughput",
+    "wanted",
     "wants_throughput",
 ]
 
+_LINK = re.compile(r"https?://[^\s<>()\[\]\"'`|]+")
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_REUSE = re.compile(r"^/reuse-sweep-run(?:[ \t]+([\w.-]+))?[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +54,17 @@ class AddedLine:
 
 def affected(bundle: Bundle) -> tuple[Entry, ...]:
     """Return the entries at the head that the added changelog entries select."""
-    keys = [key for addition in bundle.changelog for key in addition.config_keys]
     return tuple(
-        entry for entry in bundle.entries.head if any(_selects(key, entry.key) for key in keys)
+        entry
+        for entry in bundle.entries.head
+        if any(selected(addition, entry.key) for addition in bundle.changelog)
     )
 
 
 def selected(addition: Addition, key: str) -> bool:
     """Return True when the changelog entry selects the config entry."""
-    return any(_selects(pattern, key) for pattern in addition.config_keys)
-
-
-def _selects(pattern: str, key: str) -> bool:
-    """Only ``*`` is a wildcard: brackets and question marks are what they are."""
-    escaped = re.sub(r"([\[?])", r"[\1]", pattern)
-    return fnmatchcase(key, escaped)
+    where = Where("changelog.json", addition.line)
+    return any(Key(pattern, where).named([key]) for pattern in addition.config_keys)
 
 
 def wants_throughput(bundle: Bundle) -> bool:
@@ -72,9 +72,39 @@ def wants_throughput(bundle: Bundle) -> bool:
     return any(not addition.evals_only for addition in bundle.changelog)
 
 
+def wanted(bundle: Bundle) -> tuple[PlannedPoint, ...]:
+    """Return the planned points that the change must have figures of: those that a changelog entry
+    selects, of them only the new ones under append-only, and none where it asks for evaluations."""
+    stood = {point.point_id for point in bundle.points.base}
+    return tuple(
+        point
+        for point in bundle.points.head
+        if any(_wants(addition, point, point.point_id in stood) for addition in bundle.changelog)
+    )
+
+
+def _wants(addition: Addition, point: PlannedPoint, stood: bool) -> bool:
+    asked = not addition.evals_only and not (addition.append_only and stood)
+    return asked and _is_of(addition, point.scenario) and selected(addition, point.entry)
+
+
+def _is_of(addition: Addition, scenario: str) -> bool:
+    types = addition.scenario_types
+    return not types or not scenario or scenario in types
+
+
 def throughput(bundle: Bundle) -> tuple[PointRecord, ...]:
-    """Return the records of throughput points of affected entries."""
-    return _records(bundle, "throughput")
+    """Return the records of throughput points of affected entries, of the scenarios that the
+    changelog names."""
+    naming = {
+        entry.key: [one for one in bundle.changelog if selected(one, entry.key)]
+        for entry in affected(bundle)
+    }
+    return tuple(
+        record
+        for record in _records(bundle, "throughput")
+        if any(_is_of(one, scenario_type(record.point)) for one in naming[record.point.entry])
+    )
 
 
 def evaluations(bundle: Bundle) -> tuple[PointRecord, ...]:
@@ -97,14 +127,6 @@ def affected_runs(bundle: Bundle) -> tuple[Run, ...]:
     """Return the runs that measured records of affected entries, in the bundle's order."""
     used = {record.attempt.run_id for record in (*throughput(bundle), *evaluations(bundle))}
     return tuple(run for run in bundle.runs if run.run_id in used)
-
-
-def reused(bundle: Bundle) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (comment, author, association, run or "") of each reuse command, oldest first; of
-    several in one comment the last."""
-    for comment in sorted(bundle.comments, key=lambda one: one.created_at):
-        if found := _REUSE.findall(comment.body):
-            yield comment.id, comment.author, comment.association, found[-1]
 
 
 def added_lines(diff: str, leave_out: Sequence[str] = ()) -> Iterator[AddedLine]:
@@ -131,9 +153,36 @@ def new_files(bundle: Bundle) -> tuple[str, ...]:
     return tuple(path for path in bundle.pull_request.changed if path not in removed)
 
 
-def matches(patterns: Sequence[str], text: str) -> str:
-    """Return the first regular expression that finds something in ``text``, or ""."""
-    return next((pattern for pattern in patterns if re.search(pattern, text)), "")
+def matches(patterns: Sequence[str], text: str) -> re.Match[str] | None:
+    """Return what the first regular expression finds that finds something in ``text``."""
+    return next((hit for pattern in patterns if (hit := re.search(pattern, text))), None)
+
+
+def in_servers(
+    records: Iterable[PointRecord], patterns: Sequence[str]
+) -> Iterator[tuple[PointRecord, str]]:
+    """Yield (record, what it is) for what a pattern finds in all that a server was started with."""
+    found: dict[str, str] = {}  # the servers of a run are told much the same
+    for record in records:
+        for what, text in launched(record):
+            if text not in found:
+                found[text] = _around(matches(patterns, text))
+            if found[text]:
+                yield record, f"{what}: {found[text]}"
+
+
+def _around(hit: re.Match[str] | None) -> str:
+    """Return the words that a match is in, cut at 200 characters; "" without one."""
+    if hit is None:
+        return ""
+    start, end = hit.string.rfind(" ", 0, hit.start()) + 1, hit.string.find(" ", hit.end())
+    return hit.string[start : end if end >= 0 else None].strip()[:200]
+
+
+def said_links(bundle: Bundle) -> set[str]:
+    """Return the addresses in the pull request's text and in its comments."""
+    texts = [bundle.pull_request.body, *(comment.body for comment in bundle.comments)]
+    return {hit.rstrip(".,;:!?") for text in texts for hit in _LINK.findall(text)}
 
 
 def launched(record: PointRecord) -> Iterator[tuple[str, str]]:

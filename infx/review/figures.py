@@ -1,76 +1,126 @@
-"""The numbers of a text, each derived again from the records: points, scores, rates, latencies."""
+"""The numbers of a text that have a meaning of their own, each derived again from the records."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter
-from statistics import fmean
+from collections.abc import Iterator, Sequence
 
-from infx.domain.record import PointRecord
-from infx.review.bundle import Bundle, CheckRun
-from infx.review.claim import Claim, Reader
-from infx.review.curves import curves
-from infx.review.facts import affected, affected_runs, evaluations, throughput
+from infx.review.bundle import CheckRun
+from infx.review.claim import Claim, Reader, claimed
+from infx.review.texts import Line
+from infx.review.truth import Truth, Values
 
-__all__ = ["FIGURES", "rounds_to"]
+__all__ = ["FIGURES"]
 
-_POINTS = re.compile(
-    r"\b(\d+)[ \t]+(?:throughput |measured |agentic )?points?\b(?![ \t]+(?:with|at))"
+# Nothing here may take longer than a line is long: anyone writes a pull request's text.
+_NUMBER = r"(\d++(?:,\d{3})*+(?:\.\d++)?+(?:e[+-]?\d++)?+)"
+_LIST = rf"{_NUMBER}((?:[ ]?(?:,|/|–|…|and|or|to|&)[ ]?(?:and[ ])?{_NUMBER})*+)"
+_BEFORE = r"(?<![\w.,/-])"
+_COUNTED = re.compile(
+    rf"{_BEFORE}{_NUMBER}[ \t]+(?:throughput |measured |planned |agentic |frontier )*+"
+    r"(points?|planned|evaluations?|evals?|questions?|layers?|runs?|valid|invalid|new|gone)\b|"
+    rf"\b(new|gone|planned|invalid|valid): ?{_NUMBER}|{_BEFORE}{_NUMBER}(-shot)\b",
+    re.IGNORECASE,
 )
-_FRONTIER = re.compile(r"\b(\d+)[ \t]*(?:of|out of|/)[ \t]*(\d+)[^.\n]{0,30}?\bfrontier\b")
-_JOBS = re.compile(r"\b(\d+)/(\d+)[ \t]+(?:agentic[ \t]+)?(throughput|evaluation|eval)\b")
+_NOUNS = {
+    **{"point": "points", "planned": "points", "evaluation": "evaluations"},
+    **{
+        "eval": "evaluations",
+        "question": "questions",
+        "run": "runs",
+        "layer": "layers",
+        "-shot": "shots",
+    },
+}
+_FRONTIER = re.compile(
+    r"(?<![\w.,-])(\d+)[ \t]*(?:frontier points? )?(?:of|out of|/)[ \t]*(\d+)[^.;\n]{0,30}?"
+    r"(?:\bfrontier\b|(?<=planned)|(?<=measured))"
+)
+_JOBS = re.compile(
+    r"(?<![\w.,-])(\d+)/(\d+)[ \t]+(?:agentic[ \t]+)?(throughput|evaluation|eval|agentic)\b",
+    re.IGNORECASE,
+)
 _SHARE = r"(0\.\d+|1\.0+|\d{1,2}(?:\.\d+)?[ ]?%)"
-_RATE = re.compile(r"(?<![\d,.])(\d[\d,]*(?:\.\d+)?)[ ]?tok(?:en)?s?/s/GPU\b", re.IGNORECASE)
+_SHARES = rf"{_SHARE}(?:[ ]?(?:–|…|to)[ ]?{_SHARE})?(?:[ ]?±[ ]?(0\.\d+))?"
+_INTERVAL = re.compile(rf"\b95[ ]?%[ ]{_NUMBER}[ ]?(?:…|–|to)[ ]?{_NUMBER}")
+_BAR = re.compile(r"\bbar(?: of| is|:)?[ ]+(0\.\d+|1\.0+|1)(?!\w|\.\d)")
+_RATE = re.compile(rf"{_BEFORE}{_NUMBER}[ ]?(?:tokens?|tok)/s/(GPU|user)\b", re.IGNORECASE)
+_ENERGY = re.compile(rf"{_BEFORE}{_NUMBER}[ ]?J/(?:tok|token)\b")
 _LATENCY = re.compile(
-    r"\bP(50|75|90|95|99) (E2EL|TTFT|ITL|TPOT)\D{0,12}?(\d[\d,]*(?:\.\d+)?)[ ]?(ms|s)\b"
+    r"\b(?:P(50|75|90|95|99)|(mean|median|average))[ ]+(E2EL|TTFT|ITL|TPOT)\b[^\n|;]{0,40}?"
+    rf"{_BEFORE}{_NUMBER}[ ]?(ms|s)\b",
+    re.IGNORECASE,
+)
+_PLAIN_LATENCY = re.compile(
+    rf"\b(E2EL|TTFT|ITL|TPOT)\b[^\n|;]{{0,40}}?{_BEFORE}{_NUMBER}[ ]?(ms|s)\b", re.IGNORECASE
 )
 _LENGTH = re.compile(r"\bacceptance length(?: of| is|:)?[ ]+(\d+\.\d+)", re.IGNORECASE)
-
-_RATES = ("tput_tok_s_gpu", "output_tput_tok_s_gpu", "input_tput_tok_s_gpu")
-_FIELDS = {"E2EL": "e2el_ms", "TTFT": "ttft_ms", "ITL": "itl_ms", "TPOT": "itl_ms"}
-
-
-def rounds_to(value: float, text: str) -> bool:
-    """Return True when ``value`` rounds to ``text`` with the digits that it is written with; a
-    percentage is of a share."""
-    digits = text.rstrip("% ").replace(",", "")
-    scale = 100 if text.endswith("%") else 1
-    return f"{value * scale:.{len(digits.partition('.')[2])}f}" == digits
-
-
-def _figure(kind: str, hit: re.Match[str], where: str, truth: str) -> Claim:
-    return Claim(kind, hit[0].strip(), where, truth, figure=True)
+_AXIS = re.compile(
+    r"\b(concurrenc(?:y|ies)|conc|C|TP|EP|PP|DP|K|ISL|OSL|max-num-seqs|duration)"
+    rf"(?:[ ]?=[ ]?|[ ]|(?<=[A-Z])(?=\d)|(?<=\bc)(?=\d)){_LIST}(?!\w|\.\d)"
+)
+_AXES = {
+    **dict.fromkeys(("concurrency", "concurrencies", "conc", "c"), "conc"),
+    **{"tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp", "k": "k", "isl": "isl", "osl": "osl"},
+    **{"max-num-seqs": "max-num-seqs", "duration": "duration-s"},
+}
+_COMPARED = re.compile(
+    r"\b(?:from|was|were|before|previous(?:ly)?|baseline|than|versus|vs|since|over|old)\b|→|->"
+)
+_STATISTIC = {"median": "p50", "mean": "mean", "average": "mean"}
 
 
-def _counts(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    keys = {entry.key for entry in affected(bundle)}
-    planned = sum(point.entry in keys for point in bundle.points.head)
-    known = (planned, len(throughput(bundle)))
-    for hit in _POINTS.finditer(line):
-        # "two TP4 points" and "9 of 19 points on the frontier" count something else.
-        if not _FRONTIER.search(line) and not re.search(r"\bTP\d", line):
-            yield _figure(
-                "points", hit, where, "" if int(hit[1]) in known else f"{planned} planned"
-            )
+def _figure(kind: str, span: tuple[int, int], line: Line, truth: str) -> Claim:
+    """Return the claim of a figure. One that stands beside its past may be the past, of which a
+    bundle holds no measurements: it is not derivable."""
+    past = bool(truth) and _COMPARED.search(line.text) is not None
+    return Claim(
+        kind=kind,
+        text=line.text[slice(*span)].strip(),
+        where=line.where,
+        span=span,
+        truth="" if past else truth,
+        derivable=not past,
+        figure=True,
+    )
 
 
-def _frontiers(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    pairs = [(len(one.on_frontier), len(one.spots)) for one in curves(bundle)]
-    truth = " or ".join(f"{on} of {of}" for on, of in pairs) or "not measured"
-    for hit in _FRONTIER.finditer(line):
-        held = (int(hit[1]), int(hit[2])) in pairs
-        yield _figure("frontier", hit, where, "" if held else truth)
+def _judged(
+    kind: str, hit: re.Match[str], line: Line, known: Values, number: str, unit: str = ""
+) -> Claim:
+    truth = "" if known.hold(number) else known.told(unit)
+    return _figure(kind, hit.span(), line, truth)
 
 
-def _jobs(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    for hit in _JOBS.finditer(line):
-        kind = "throughput" if hit[3] == "throughput" else "evaluation"
-        seen = [_passed(run.checks, kind) for run in affected_runs(bundle)]
-        truth = " or ".join(f"{passed}/{of}" for passed, of in seen) or "no run"
+def _counts(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _COUNTED.finditer(line.text):
+        number, noun = hit[1] or hit[4] or hit[5], (hit[2] or hit[3] or hit[6]).lower()
+        kind = _NOUNS.get(noun.removesuffix("s"), noun)
+        if not _is_narrowed(line, hit):
+            yield _judged(kind, hit, line, truth.counts[kind], number)
+
+
+def _is_narrowed(line: Line, hit: re.Match[str]) -> bool:
+    """Return True where the words count some of the points: ``two TP4 points``, ``9 of 19``."""
+    around = line.text[max(0, hit.start() - 8) : hit.end() + 16]
+    return bool(re.search(r"\b(?:of|out of|TP\d)[ ]|\bfrontier|\b(?:with|at) TP", around))
+
+
+def _frontiers(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _FRONTIER.finditer(line.text):
+        known = truth.frontiers
+        held = (int(hit[1]), int(hit[2])) in known
+        told = " or ".join(f"{on} of {of}" for on, of in sorted(known)) or "not measured"
+        yield _figure("frontier", hit.span(), line, "" if held else told)
+
+
+def _jobs(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _JOBS.finditer(line.text):
+        kind = "evaluation" if hit[3].lower().startswith("eval") else "throughput"
+        seen = [_passed(run.checks, kind) for run in truth.runs]
+        told = " or ".join(f"{passed}/{of}" for passed, of in seen) or "no run"
         held = (int(hit[1]), int(hit[2])) in seen
-        yield _figure("jobs", hit, where, "" if held else truth)
+        yield _figure("jobs", hit.span(), line, "" if held else told)
 
 
 def _passed(checks: Sequence[CheckRun], kind: str) -> tuple[int, int]:
@@ -78,66 +128,80 @@ def _passed(checks: Sequence[CheckRun], kind: str) -> tuple[int, int]:
     return ends.count("success"), len(ends)
 
 
-def _scores(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    for task, known in _known_scores(bundle).items():
-        name = re.escape(task)
-        for hit in re.finditer(rf"\b{name}\b[^\d\n]{{0,40}}?{_SHARE}", line, re.IGNORECASE):
-            held = any(rounds_to(value, hit[1]) for value in known)
-            said = f"{min(known):.3f} – {max(known):.3f}" if known else "not evaluated"
-            yield _figure(task, hit, where, "" if held else said)
+def _scores(line: Line, truth: Truth) -> Iterator[Claim]:
+    names = "|".join(map(re.escape, sorted(truth.scores, key=len, reverse=True)))
+    said = rf"\b({names})\b[^\d\n;]{{0,40}}?{_SHARES}"
+    for hit in re.finditer(said, line.text, re.IGNORECASE):
+        known = truth.scores[hit[1].lower()]
+        held = all(_share(known, share) for share in (hit[2], hit[3]) if share)
+        held = held and (not hit[4] or truth.errors.hold(hit[4]))
+        told = known.told() if known else "not evaluated"
+        yield _figure("score", hit.span(), line, "" if held else told)
 
 
-def _known_scores(bundle: Bundle) -> Mapping[str, Sequence[float]]:
-    known: dict[str, list[float]] = {"gsm8k": []}
-    for record in evaluations(bundle):
-        if record.score:
-            values = (one.score for one in record.score.filters.values())
-            known.setdefault(record.score.task, []).extend(values)
-    return known
+def _share(known: Values, said: str) -> bool:
+    return known.hold(said.rstrip("% "), 100 if said.endswith("%") else 1)
 
 
-def _rates(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    for hit in _RATE.finditer(line):
-        total, *others = [_values(line, bundle, name) for name in _RATES]
-        held = any(rounds_to(value, hit[1]) for value in chain(total, *others))
-        truth = f"{total[0]:.1f} tok/s/GPU" if len(set(total)) == 1 else "no point's rate"
-        yield _figure("rate", hit, where, "" if held else truth)
+def _bars(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _BAR.finditer(line.text):
+        yield _judged("bar", hit, line, truth.bars, hit[1])
 
 
-def _latencies(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    for hit in _LATENCY.finditer(line):
-        scale = 1000 if hit[4] == "s" else 1
-        known = [value / scale for value in _values(line, bundle, f"{_FIELDS[hit[2]]}.p{hit[1]}")]
-        held = any(rounds_to(value, hit[3]) for value in known)
-        truth = f"{known[0]:.4g} {hit[4]}" if len(set(known)) == 1 else "no point's latency"
-        yield _figure("latency", hit, where, "" if held else truth)
+def _intervals(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _INTERVAL.finditer(line.text):
+        held = truth.bounds.hold(hit[1]) and truth.bounds.hold(hit[2])
+        yield _figure("interval", hit.span(), line, "" if held else "no figure's interval")
 
 
-def _values(line: str, bundle: Bundle, name: str) -> list[float]:
-    """Return a figure of the point that a line names, or of all where it names none: each repeat's,
-    and their mean."""
-    repeats: dict[str, list[float]] = {}
-    for record in _named(throughput(bundle), line):
-        if record.measurement:
-            value = attrgetter(name)(record.measurement)
-            repeats.setdefault(record.point.point_id, []).append(value)
-    return [*chain.from_iterable(repeats.values()), *map(fmean, repeats.values())]
+def _rates(line: Line, truth: Truth) -> Iterator[Claim]:
+    names = truth.points_named(line.text)
+    for hit in _RATE.finditer(line.text):
+        kind = "rate" if hit[2].lower() == "gpu" else "pace"
+        held = truth.values(kind, names).hold(hit[1])
+        told = truth.values("total" if kind == "rate" else kind, names).told(f"tok/s/{hit[2]}")
+        yield _figure(kind, hit.span(), line, "" if held else told)
+    for hit in _ENERGY.finditer(line.text):
+        yield _judged("energy", hit, line, truth.values("energy", names), hit[1], "J/token")
 
 
-def _named(records: Sequence[PointRecord], line: str) -> Sequence[PointRecord]:
-    words = set(re.findall(r"[\w.-]+", line))
-    named = [one for one in records if {one.point.name, one.point.label} & words]
-    return named or records
+def _latencies(line: Line, truth: Truth) -> Iterator[Claim]:
+    names, taken = truth.points_named(line.text), set()
+    for hit in _LATENCY.finditer(line.text):
+        statistic = f"p{hit[1]}" if hit[1] else _STATISTIC[hit[2].lower()]
+        taken.add(hit.start(3))
+        yield _latency(hit, line, truth.values(f"{hit[3].upper()} {statistic}", names), hit[4])
+    for hit in _PLAIN_LATENCY.finditer(line.text):
+        if hit.start(1) not in taken:
+            yield _latency(hit, line, truth.values("latency", names), hit[2])
 
 
-def _lengths(line: str, where: str, bundle: Bundle) -> Iterator[Claim]:
-    asked = {record.point.arm.acceptance.length for record in throughput(bundle)}
-    known = sorted(length for length in asked if length is not None)
-    for hit in _LENGTH.finditer(line):
-        held = any(rounds_to(value, hit[1]) for value in known)
-        truth = " or ".join(f"{value:.4g}" for value in known) or "not injected"
-        yield _figure("acceptance length", hit, where, "" if held else truth)
+def _latency(hit: re.Match[str], line: Line, known: Values, number: str) -> Claim:
+    scale = 0.001 if hit[hit.lastindex or 0] == "s" else 1.0
+    held = known.hold(number, scale)
+    return _figure("latency", hit.span(), line, "" if held else known.told("ms"))
 
 
-FIGURES: tuple[Reader, ...] = (_counts, _frontiers, _jobs, _scores, _rates, _latencies, _lengths)
+def _lengths(line: Line, truth: Truth) -> Iterator[Claim]:
+    for hit in _LENGTH.finditer(line.text):
+        yield _judged("acceptance length", hit, line, truth.lengths, hit[1])
+
+
+def _axes(line: Line, truth: Truth) -> Iterator[Claim]:
+    """Yield what is said of axes; a value that nothing has may be history, or what went."""
+    for hit in _AXIS.finditer(line.text):
+        known = truth.axes.get(_AXES[hit[1].lower()], Values(()))
+        said = re.findall(r"\d[\d,]*", hit[0][len(hit[1]) :])
+        claim = claimed("axis", hit.span(), line)
+        if all(known.hold(number) for number in said):
+            yield claim
+        else:
+            yield Claim(
+                kind="axis", text=claim.text, where=line.where, span=hit.span(), derivable=False
+            )
+
+
+FIGURES: tuple[Reader, ...] = (
+    *(_frontiers, _jobs, _scores, _bars, _intervals, _rates, _latencies, _lengths, _counts, _axes),
+)
 """The readers of numbers."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from infx.analysis.accuracy import FilterVerdict, judge_score
-from infx.domain.identity import content_id
+from infx.ci.selection import computation_id
 from infx.domain.record import PointRecord, Score
 from infx.review.bundle import Bundle, CheckRun, Commit, Entry, Run
 from infx.review.curves import Curve, curves
@@ -20,6 +20,7 @@ from infx.review.facts import (
     names,
     same_commit,
     throughput,
+    wanted,
     wants_throughput,
 )
 from infx.review.result import Evidence, Said
@@ -44,6 +45,7 @@ def passing_sweep(bundle: Bundle, rules: Rules) -> Said:
     runs = affected_runs(bundle)
     evidence = tuple(_run_evidence(run) for run in runs)
     faults = [fault for run in runs for fault in _run_faults(run, bundle, rules)]
+    faults += _lacking_kinds(runs, bundle)
     faults += [*_unmeasured(bundle)] if wants_throughput(bundle) else []
     faults += _unfit(bundle)
     if not runs:
@@ -55,8 +57,8 @@ def passing_sweep(bundle: Bundle, rules: Rules) -> Said:
 
 
 def _passed(run: Run) -> str:
-    commit = f"on commit {run.head_sha[:8]} of the pull request"
-    return f"run {run.run_id} passed {commit}: {passed_jobs(run)} jobs"
+    of = f"of #{run.pull_request}, reused" if run.reused else "of the pull request"
+    return f"run {run.run_id} passed on commit {run.head_sha[:8]} {of}: {passed_jobs(run)} jobs"
 
 
 def passed_jobs(run: Run) -> str:
@@ -84,12 +86,17 @@ def _run_faults(run: Run, bundle: Bundle, rules: Rules) -> Iterator[str]:
         yield f"run {run.run_id}: {', '.join(bad)}"
     elif run.conclusion != "success":
         yield f"run {run.run_id} ended in {run.conclusion}"
-    kinds = {one.kind for one in run.checks}
-    wanted = {"evaluation"} | ({"throughput"} if wants_throughput(bundle) else set())
-    yield from (f"run {run.run_id} has no {kind} job" for kind in sorted(wanted - kinds))
     if not run.submission_valid:
         yield f"run {run.run_id} was shortened and is not valid for submission"
-    yield from _commit_faults(run, bundle, rules)
+    if not run.reused:  # which is of the planned points, whatever came after it
+        yield from _commit_faults(run, bundle, rules)
+
+
+def _lacking_kinds(runs: Sequence[Run], bundle: Bundle) -> Iterator[str]:
+    kinds = {one.kind for run in runs for one in run.checks}
+    asked = {"evaluation"} | ({"throughput"} if wants_throughput(bundle) else set())
+    which = ", ".join(run.run_id for run in runs)
+    yield from (f"run {which} has no {kind} job" for kind in sorted(asked - kinds) if runs)
 
 
 def _commit_faults(run: Run, bundle: Bundle, rules: Rules) -> Iterator[str]:
@@ -122,15 +129,17 @@ def _unfit(bundle: Bundle) -> Iterator[str]:
 
 
 def _unmeasured(bundle: Bundle) -> Iterator[str]:
+    planned = {point.point_id: point.name for point in wanted(bundle)}
     keys = {entry.key for entry in affected(bundle)}
-    planned = {p.point_id: p.name for p in bundle.points.head if p.entry in keys}
     if bare := sorted(keys - {p.entry for p in bundle.points.head}):
         yield f"no point of {', '.join(bare)} is planned at the head"
-    have = {record.point.point_id for record in throughput(bundle)}
+    ended = [r for r in throughput(bundle) if r.status.state in ("ok", "invalid")]
+    have = {record.point.point_id for record in ended}
     if missing := [name for identity, name in planned.items() if identity not in have]:
         said = ", ".join(missing)
         yield f"{len(missing)} of {len(planned)} planned points have no record: {said}"
-    if extra := [r for r in throughput(bundle) if r.point.point_id not in planned]:
+    known = {point.point_id for point in bundle.points.head}
+    if extra := [r for r in throughput(bundle) if r.point.point_id not in known]:
         yield f"the records of {names(extra)} are of no point that is planned at the head"
 
 
@@ -173,9 +182,8 @@ def _score_faults(
     fine = [record for record in scored if record.status.state == "ok"]
     empty = [r for r in fine if not r.score or not r.score.questions or not r.score.filters]
     yield from (f"{record.point.name} has no score" for record in empty)
-    for record, one in judged:
-        if one.bar is not None and (one.answer == "fail" or one.score < one.bar):
-            yield f"{record.point.name}: {one.filter} {one.sentence}"
+    low = ((r, one) for r, one in judged if one.bar is not None and one.score < one.bar)
+    yield from grouped((r, f"{one.filter} is below the bar of {one.bar}") for r, one in low)
 
 
 def _wrong_images(
@@ -192,7 +200,7 @@ def _wrong_images(
 
 
 def _computation(record: PointRecord) -> str:
-    return content_id(record.point.arm.computation())
+    return computation_id(record.point.arm)
 
 
 def _unscored(scored: Sequence[PointRecord], measured: Sequence[PointRecord]) -> Iterator[str]:
@@ -215,9 +223,15 @@ def _elsewhere(scored: Sequence[PointRecord], measured: Sequence[PointRecord]) -
 
 
 def _doubts(judged: Sequence[tuple[PointRecord, FilterVerdict]]) -> Iterator[str]:
-    for record, one in judged:
-        if one.answer in ("undecided", "no-bar"):
-            yield f"{record.point.name}: {one.filter} {one.sentence}"
+    said = {
+        "undecided": "the bar of {bar} is inside the 95 % interval: not enough data",
+        "no-bar": "no bar is set",
+    }
+    yield from grouped(
+        (record, f"{one.filter}: {said[one.answer].format(bar=one.bar)}")
+        for record, one in judged
+        if one.answer in said
+    )
 
 
 def score_ranges(bundle: Bundle, rules: Rules) -> Iterator[str]:
@@ -234,7 +248,8 @@ def _ranges(judged: Sequence[tuple[PointRecord, FilterVerdict]]) -> Iterator[str
         scores = sorted(one.score for one in found)
         span = f"{scores[0]:.3f}" + (f"–{scores[-1]:.3f}" if scores[-1] > scores[0] else "")
         count = "1 evaluation" if len(found) == 1 else f"{len(found)} evaluations"
-        yield f"{task} {which} {span} in {count}, bar {found[0].bar}"
+        bar = "no bar" if found[0].bar is None else f"bar {found[0].bar}"
+        yield f"{task} {which} {span} in {count}, {bar}"
 
 
 def _score_evidence(record: PointRecord, found: FilterVerdict) -> Evidence:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from infx.ci import events
+from infx.ci.reuse import asked_for, command_in
 from infx.review.bundle import Bundle, Comment
-from infx.review.facts import affected_runs, reused
+from infx.review.facts import affected_runs
 from infx.review.result import Evidence, Said
 from infx.review.rules import Rules, Signoff
 
-__all__ = ["code_owner", "owners_of", "reuse_command", "sign_off"]
+__all__ = ["code_owner", "owners_of", "reuse_command", "sign_off", "signed"]
 
+_COMMAND = "/reuse-sweep-run"
 _ITEM = re.compile(r"^\s*[-*]\s*\[(?P<mark>[ xX])\]\s*(?P<text>.*?)\s*\.?\s*$", re.MULTILINE)
 _VERSION = re.compile(r"\btemplate version (\d+)\b", re.IGNORECASE)
 
@@ -21,15 +24,15 @@ def code_owner(bundle: Bundle, rules: Rules) -> Said:
 
     A change of files without such owners needs any owner of them.
     """
-    signed = _signed(bundle, rules.signoff)
-    if signed is None:
+    comment = signed(bundle, rules.signoff)
+    if comment is None:
         return Said(
             "FAIL", "no code owner has signed off", (Evidence("comments.json", "no sign-off"),)
         )
     owned = {path: owners_of(bundle.codeowners, path) for path in bundle.pull_request.changed}
     own = {path: owners for path, (owners, catch_all) in owned.items() if not catch_all and owners}
     asked = own or {path: owners for path, (owners, _) in owned.items()}
-    signer = f"@{signed.author}"
+    signer = f"@{comment.author}"
     lacking = [path for path, owners in asked.items() if signer.lower() not in _lower(owners)]
     if lacking:
         evidence = tuple(_owned(path, asked[path]) for path in lacking)
@@ -73,51 +76,70 @@ def _owns(pattern: str, path: str) -> bool:
 
 def reuse_command(bundle: Bundle, rules: Rules) -> Said:
     """The latest reuse command by one who may give it names the run whose figures are bundled."""
-    allowed = rules.evidence.reuse_associations
-    commands = list(reused(bundle))
-    valid = [command for command in commands if command[2] in allowed]
+    allowed = rules.labels.associations
     evidence = tuple(
-        Evidence(f"comments.json:{which}", f"@{author} ({association}): /reuse-sweep-run {run}")
-        for which, author, association, run in commands
+        Evidence(f"comments.json:{one.id}", f"@{one.author} ({one.association}): {_COMMAND} {run}")
+        for one in bundle.comments
+        if (run := command_in(one.body)) is not None
     )
-    if not valid:
-        given = "by nobody who may" if commands else "by nobody"
-        sentence = f"/reuse-sweep-run was given {given}: one of {', '.join(allowed)} must"
+    asked = asked_for(map(_as_event, enumerate(bundle.comments)), allowed)
+    if asked is None:
+        given = "by nobody who may" if evidence else "by nobody"
+        sentence = f"{_COMMAND} was given {given}: one of {', '.join(allowed)} must"
         return Said("FAIL", sentence, evidence)
-    _, author, association, run = valid[-1]
     measured = [one.run_id for one in affected_runs(bundle)]
     held = ", ".join(measured) or "none"
-    if run and run not in measured:
-        return Said("FAIL", f"@{author} reuses run {run}; the points are of run {held}", evidence)
-    which = f"run {run}" if run else f"the latest passing run ({held})"
-    return Said("PASS", f"@{author} ({association}) reuses {which}", evidence)
+    if not measured or (asked.run and asked.run not in measured):
+        which = f"run {asked.run}" if asked.run else "the newest run that fits"
+        sentence = f"@{asked.author} reuses {which}; the points are of run {held}"
+        return Said("FAIL", sentence, evidence)
+    which = f"run {asked.run}" if asked.run else f"the newest run that fits ({held})"
+    return Said("PASS", f"@{asked.author} ({asked.association}) reuses {which}", evidence)
+
+
+def _as_event(numbered: tuple[int, Comment]) -> events.Comment:
+    """Return a comment as CI reads it; GitHub lists them in the order of their numbers."""
+    number, one = numbered
+    return events.Comment(
+        id=number,
+        body=one.body,
+        created_at=one.created_at,
+        html_url="",
+        author_association=one.association,
+        user=events.User(login=one.author),
+    )
 
 
 def sign_off(bundle: Bundle, rules: Rules) -> Said:
     """The latest sign-off is of the latest template, with every item there and checked."""
-    signed = _signed(bundle, rules.signoff)
-    if signed is None:
+    comment = signed(bundle, rules.signoff)
+    if comment is None:
         return Said("FAIL", f"no comment begins with “{rules.signoff.opening}”")
-    where = f"comments.json:{signed.id}"
-    faults = tuple(Evidence(where, text) for text in _faults(signed, rules.signoff))
+    where = f"comments.json:{comment.id}"
+    faults = tuple(Evidence(where, text) for text in _faults(comment, rules.signoff))
     count, latest = len(rules.signoff.items), rules.signoff.version
     if faults:
-        sentence = f"the sign-off of @{signed.author} is not template version {latest}, all checked"
-        return Said("FAIL", f"{sentence}: {'; '.join(e.text for e in faults)}", faults)
-    sentence = f"@{signed.author} checked all {count} items of template version {latest}"
+        told = f"the sign-off of @{comment.author} is not template version {latest}, all checked"
+        return Said("FAIL", f"{told}: {'; '.join(e.text for e in faults)}", faults)
+    sentence = f"@{comment.author} checked all {count} items of template version {latest}"
     return Said("PASS", sentence, (Evidence(where, f"template version {latest}"),))
 
 
-def _signed(bundle: Bundle, template: Signoff) -> Comment | None:
-    signed = [one for one in bundle.comments if template.opening.lower() in one.body.lower()]
-    return max(signed, key=lambda one: one.created_at, default=None)
+def signed(bundle: Bundle, template: Signoff) -> Comment | None:
+    """Return the latest comment that begins as a sign-off does, of one whom CODEOWNERS names where
+    there is one: a stranger's takes nothing away."""
+    opening = template.opening.lower()
+    made = [one for one in bundle.comments if one.body.strip().lower().startswith(opening)]
+    named = bundle.codeowners.lower().split()
+    by_owners = [one for one in made if f"@{one.author}".lower() in named]
+    return max(by_owners or made, key=lambda one: one.created_at, default=None)
 
 
-def _faults(signed: Comment, template: Signoff) -> Iterator[str]:
-    said = _VERSION.search(signed.body)
+def _faults(comment: Comment, template: Signoff) -> Iterator[str]:
+    said = _VERSION.search(comment.body)
     if not said or int(said[1]) != template.version:
         yield f"it says version {said[1] if said else 'nothing'}, the latest is {template.version}"
-    marks = {found["text"]: found["mark"] != " " for found in _ITEM.finditer(signed.body)}
+    marks = {found["text"]: found["mark"] != " " for found in _ITEM.finditer(comment.body)}
     for item in template.items:
         if item.text not in marks:
             yield f"{item.id} is not there"

@@ -8,13 +8,15 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding, Where
+from infx.domain.identity import content_id
 from infx.domain.record import PointRecord
-from infx.domain.serial import decode
+from infx.domain.serial import decode, to_plain
 from infx.review.bundle import (
     Addition,
     Bundle,
@@ -28,7 +30,7 @@ from infx.review.bundle import (
     UpstreamRecipe,
 )
 
-__all__ = ["LARGEST_BYTES", "MANIFEST", "PARTS", "bundle_of", "read_bundle"]
+__all__ = ["LARGEST_BYTES", "MANIFEST", "PARTS", "bundle_of", "read_bundle", "sealed"]
 
 T = TypeVar("T")
 
@@ -147,7 +149,21 @@ def _stripped(files: Files) -> Files:
 def _manifest(files: Files, name: str) -> Manifest:
     if MANIFEST not in files:
         raise ConfigError([_finding("bad-bundle", f"{name} holds no {MANIFEST}", name)])
-    return decode(files[MANIFEST], Manifest, source=f"{name}/{MANIFEST}")
+    where = f"{name}/{MANIFEST}"
+    manifest = decode(files[MANIFEST], Manifest, source=where)
+    if manifest.seal != _seal(decode(files[MANIFEST], dict[str, Any], source=where)):
+        sentence = f"{MANIFEST} is not as infx bundle wrote it: its seal does not fit"
+        raise ConfigError([_finding("bad-bundle", sentence, f"{name}/{MANIFEST}")])
+    return manifest
+
+
+def sealed(manifest: Manifest) -> Manifest:
+    """Return the manifest with its seal."""
+    return replace(manifest, seal=_seal(to_plain(manifest)))
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    return content_id({key: value for key, value in content.items() if key != "seal"})
 
 
 def _incomplete(manifest: Manifest, files: Files, name: str) -> Iterator[Finding]:
@@ -216,7 +232,8 @@ def _foreign(bundle: Bundle, name: str) -> Iterator[Finding]:
         sentence = f"it holds {request.repository}#{request.number}, {MANIFEST} says {_named(ours)}"
         yield _finding("foreign-run", sentence, f"{name}/pull-request.json")
     for run in bundle.runs:
-        if (run.repository, run.pull_request) != ours:
+        other = ours[1] if run.reused else run.pull_request
+        if (run.repository, other) != ours:
             theirs = _named((run.repository, run.pull_request))
             yield _finding(
                 "foreign-run", f"run {run.run_id} is of {theirs}, not {_named(ours)}", where

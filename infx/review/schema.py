@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from infx.ci import labels
 from infx.domain.point import Accuracy, Agentic, FixedLengths
 from infx.review.bundle import Manifest
 from infx.review.reading import MANIFEST, PARTS
 from infx.review.rules import RULES
 
-__all__ = ["bundle_schema", "rules_schema", "write_schemas"]
+__all__ = ["OURS", "bundle_schema", "rules_schema", "schemas", "write_schemas"]
+
+OURS = ("bundle", *RULES)
+"""What `infx/review/schema/` holds; the schema of labels is CI's."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
@@ -43,17 +47,20 @@ def rules_schema(name: str) -> dict[str, Any]:
     return {"$schema": _DRAFT, **msgspec.json.schema(RULES[name], schema_hook=_hook)}
 
 
-def write_schemas(folder: Path) -> list[Path]:
-    """Write all of them into ``folder``; return their paths."""
-    schemas: Mapping[str, Any] = {
-        "bundle": bundle_schema(),
-        **{name: rules_schema(name) for name in RULES},
-    }
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the schema of a bundle and those of all files of rules, CI's labels among them."""
+    rules = {name: rules_schema(name) for name in RULES}
+    return {"bundle": bundle_schema(), **rules, "labels": labels.schema()}
+
+
+def write_schemas(folder: Path, names: Collection[str] = OURS) -> list[Path]:
+    """Write the schemas of these names into ``folder``, which it makes; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in schemas.items():
-        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        (folder / f"{name}.json").write_text(text, "utf-8")
-    return [folder / f"{name}.json" for name in schemas]
+    for name, schema in schemas().items():
+        if name in names:
+            text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+            (folder / f"{name}.json").write_text(text, "utf-8")
+    return [folder / f"{name}.json" for name in names]
 
 
 def _hook(kind: type) -> dict[str, Any]:

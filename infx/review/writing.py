@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from infx.domain.serial import encode_pretty
 from infx.review.bundle import Bundle
-from infx.review.reading import MANIFEST
+from infx.review.reading import MANIFEST, sealed
 
 __all__ = ["bundle_files"]
 
@@ -26,7 +26,7 @@ def bundle_files(bundle: Bundle, artifacts: Mapping[str, bytes]) -> dict[str, by
         files |= {f"{folder}/{name}{ending}": text.encode() for name, text in texts.items()}
     files |= {f"artifacts/{path}": data for path, data in artifacts.items()}
     digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(files.items())}
-    manifest = replace(bundle.manifest, files=digests)
+    manifest = sealed(replace(bundle.manifest, files=digests))
     return {MANIFEST: encode_pretty(manifest).encode(), **files}
 
 

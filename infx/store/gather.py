@@ -14,12 +14,13 @@ from infx.domain.record import Attempt, PointRecord
 from infx.domain.serial import decode
 from infx.domain.status import PENDING, Status
 from infx.plan.saved import read_plan
+from infx.store.judged import standing
 from infx.store.kept import best
 from infx.store.layout import PLAN, RESULT, RUN, SPEC, job_dir, point_files, unique_name
 from infx.store.rows import PointKey, PointRow, RunRow
 from infx.store.store import Store
 
-__all__ = ["Gathered", "Judge", "gather", "read_attempt", "read_run"]
+__all__ = ["Gathered", "Judge", "gather", "read_attempt", "read_point", "read_run"]
 
 Judge = Callable[[PointRecord, Path], PointRecord]
 """Turns a ``measured`` record and its run's folder into the judged record."""
@@ -47,6 +48,7 @@ def read_run(folder: Path) -> tuple[RunRow, Plan]:
 def gather(store: Store, folder: Path, judge: Judge) -> Gathered:
     """Read every point.json under a run's folder into ``store``, judged anew, and return the run.
 
+    A verdict stands as it is where its evidence was left behind (see `judged`).
     Of a point's attempts ok stands before failed, then the newest; a record that only the store
     has (a lost job left no file) competes with them. An attempt that only the folder has has ended,
     but for a job's newest that a scheduler was given and that left no result: it may go on.
@@ -83,12 +85,17 @@ def read_attempt(
     findings: list[Finding] = []
     for path in point_files(attempt_dir):
         try:
-            record = decode(path.read_bytes(), PointRecord, source=str(path))
+            records.append(read_point(path, run_dir, judge))
         except ConfigError as error:
             findings += error.findings
-        else:
-            records.append(_judged(record, run_dir, judge))
     return records, findings
+
+
+def read_point(path: Path, run_dir: Path, judge: Judge) -> PointRecord:
+    """Return the judged record of a point.json: as it was judged before, where its evidence was
+    left behind. Raises ConfigError."""
+    record = decode(path.read_bytes(), PointRecord, source=str(path))
+    return standing(path, run_dir) or _judged(record, run_dir, judge)
 
 
 def _judged(record: PointRecord, run_dir: Path, judge: Judge) -> PointRecord:

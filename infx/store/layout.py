@@ -8,7 +8,9 @@ from infx.domain.plan import Job
 from infx.domain.point import short
 
 __all__ = [
+    "JUDGED",
     "PLAN",
+    "POINT",
     "RESULT",
     "RUN",
     "SPEC",
@@ -23,6 +25,8 @@ PLAN = "plan.json"
 RUN = "run.json"
 SPEC, RESULT = "job.json", "result.json"
 """Of an attempt: what it is told, and the record that ends it."""
+POINT, JUDGED = "point.json", "judged.json"
+"""Of a point: its record, and the verdict on it where its evidence was left behind."""
 
 
 def run_dir(results: Path, run_id: str) -> Path:
@@ -42,7 +46,7 @@ def attempt_dir(run_dir: Path, job: Job, number: int) -> Path:
 
 def point_files(attempt_dir: Path) -> list[Path]:
     """Return every point.json of an attempt, in order of name."""
-    return sorted(attempt_dir.glob("points/*/point.json"))
+    return sorted(attempt_dir.glob(f"points/*/{POINT}"))
 
 
 def unique_name(run_id: str, job_id: str, number: int) -> str:

@@ -13,7 +13,7 @@ from infx.store.lock import holder
 from infx.store.rows import PointRow, RunRow
 from infx.store.store import Store
 
-__all__ = ["LAST", "find_point", "find_recorded", "find_run", "newest_unfinished"]
+__all__ = ["LAST", "find_point", "find_recorded", "find_run", "named", "newest_unfinished"]
 
 LAST = "last"
 
@@ -23,7 +23,7 @@ def find_run(store: Store, text: str) -> RunRow:
     runs = {run.run_id: run for run in store.runs()}
     if text == LAST and runs:
         return runs[max(runs, key=lambda run_id: runs[run_id].created_s)]
-    return runs[_unique(text, runs, "unknown-run", f"run in {store.path.parent}")]
+    return runs[named(text, runs, "unknown-run", f"run in {store.path.parent}")]
 
 
 def find_point(points: Sequence[PointRow], text: str, among: str = "the run") -> PointRow:
@@ -37,7 +37,7 @@ def find_point(points: Sequence[PointRow], text: str, among: str = "the run") ->
     by_id = [point for point in points if len(text) >= 8 and point.point_id.startswith(text)]
     if len(by_id) == 1:
         return by_id[0]
-    return by_label[_unique(text, by_label, "unknown-point", f"point in {among}")]
+    return by_label[named(text, by_label, "unknown-point", f"point in {among}")]
 
 
 def find_recorded(store: Store, text: str) -> tuple[RunRow, PointRow]:
@@ -73,7 +73,11 @@ def newest_unfinished(store: Store) -> RunRow:
     raise UsageError("unknown-run", "no run is unfinished", hint="list runs with infx status")
 
 
-def _unique(text: str, names: Iterable[str], code: str, kind: str) -> str:
+def named(text: str, names: Iterable[str], code: str, kind: str) -> str:
+    """Return the one of ``names`` that ``text`` is, or that begins or ends with it.
+
+    Raises UsageError with ``code``, which calls them a ``kind``.
+    """
     names = sorted(names)
     if text in names:
         return text

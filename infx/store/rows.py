@@ -25,7 +25,8 @@ class RunRow:
     ``folder`` where its files are.
 
     ``state`` is what its driver last said: a run that says ``running`` while nobody holds its lock
-    was killed.
+    was killed, or goes on without one; ``host`` is where that driver was. ``canary`` and
+    ``fail_fast`` are how it was asked to be driven (None: by an infx that did not write it down).
     """
 
     run_id: str
@@ -37,6 +38,9 @@ class RunRow:
     executor: str
     state: RunState
     ended_s: float
+    host: str = ""
+    canary: bool | None = None
+    fail_fast: bool = False
 
     @property
     def command(self) -> str:

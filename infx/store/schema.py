@@ -109,6 +109,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "DROP TABLE points_once",
         "CREATE INDEX points_by_content ON points (point_id, state)",
     ),
+    (  # whoever drives a run after its sweep drives it as that was asked to, and knows from where
+        "ALTER TABLE runs ADD COLUMN host TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE runs ADD COLUMN canary INTEGER",
+        "ALTER TABLE runs ADD COLUMN fail_fast INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 """``MIGRATIONS[n]`` takes a store of version n to n + 1. Published ones never change."""
 

@@ -6,6 +6,8 @@ after, never between. Raw evidence stays in the runs' folders; a lost store is r
 
 from __future__ import annotations
 
+import socket
+import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from infx.domain.errors import InfraError, UsageError
 from infx.domain.outcome import Ending
 from infx.domain.plan import Plan
 from infx.domain.record import Attempt, PointRecord
@@ -23,7 +26,10 @@ from infx.store.layout import run_dir, unique_name
 from infx.store.rows import PointRow, RunRow, RunState
 from infx.store.schema import connect, transaction, translated
 
-__all__ = ["FILE", "Store"]
+__all__ = ["FILE", "Rows", "Store"]
+
+Rows = Mapping[str, tuple[Mapping[str, Any], ...]]
+"""All rows of a run, by table."""
 
 FILE = "store.sqlite"
 """The store's name in a results folder."""
@@ -37,8 +43,18 @@ _POINT = (
     "p.run_id, p.point_id, p.job_id, p.label, p.mode, p.state, p.code, p.sentence, p.attempt,"
     " j.repeat"
 )
+_TABLES = {
+    "runs": "run_id",
+    "jobs": "position",
+    "attempts": "unique_name",
+    "points": "job_id, position",
+}
+"""The tables of a run, each after those that it refers to, and the order of their rows."""
 _THIS = "run_id = ? AND job_id = ? AND point_id = ?"
-_RUN = "run_id, created_s, plan_id, source, project, folder, executor, state, ended_s"
+_RUN = (
+    "run_id, created_s, plan_id, source, project, folder, executor, state, ended_s, host, canary,"
+    " fail_fast"
+)
 
 
 class Store:
@@ -76,7 +92,7 @@ class Store:
         ]
         with translated(self.path), transaction(self._db):
             self._db.execute(
-                f"INSERT OR IGNORE INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR IGNORE INTO runs ({_RUN}) VALUES ({', '.join('?' * 12)})",
                 _run_values(run),
             )
             self._db.executemany("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, ?)", jobs)
@@ -89,7 +105,7 @@ class Store:
     def runs(self) -> list[RunRow]:
         """Return every run, the newest last."""
         rows = self._all(f"SELECT {_RUN} FROM runs ORDER BY created_s, run_id")
-        return [RunRow(**row | {"folder": self._folder(row)}) for row in rows]
+        return [_run_row(row, self._folder(row)) for row in rows]
 
     def _folder(self, row: Mapping[str, Any]) -> str:
         """Return where the run is: beside the store, which may have been moved or copied since, or
@@ -98,10 +114,12 @@ class Store:
         return str(beside) if beside.is_dir() else str(row["folder"])
 
     def set_state(self, run_id: str, state: RunState) -> None:
-        """Say how the run stands; one that is not ``running`` has ended now."""
+        """Say how the run stands, and that this machine says so; one that is not ``running`` has
+        ended now."""
         ended_s = 0.0 if state == "running" else time.time()
         self._write(
-            "UPDATE runs SET state = ?, ended_s = ? WHERE run_id = ?", (state, ended_s, run_id)
+            "UPDATE runs SET state = ?, ended_s = ?, host = ? WHERE run_id = ?",
+            (state, ended_s, socket.gethostname(), run_id),
         )
 
     # Attempts
@@ -234,6 +252,40 @@ class Store:
         )
         return [decode(row["record"], PointRecord, source=str(self.path)) for row in rows]
 
+    # Whole runs
+
+    def rows(self, run_id: str) -> Rows:
+        """Return all rows of a run, table by table, as they are at one moment; see `restore`."""
+        with translated(self.path), transaction(self._db):
+            return {
+                table: tuple(
+                    self._all(f"SELECT * FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
+                )
+                for table, order in _TABLES.items()
+            }
+
+    def restore(self, run_id: str, rows: Rows) -> None:
+        """Put ``rows`` in the place of all that is known of a run; columns of a later infx are left
+        out. Raises UsageError ``bad-parcel`` for rows that cannot be of one run."""
+        try:
+            with translated(self.path), transaction(self._db):
+                self._db.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+                for table in _TABLES:
+                    self._insert(table, rows.get(table, ()))
+        except InfraError as error:
+            if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise
+            text = f"what is said of run {run_id} cannot be: {error.__cause__}"
+            raise UsageError("bad-parcel", text, hint="push the run again") from error
+
+    def _insert(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        known = {column[1] for column in self._db.execute(f"PRAGMA table_info({table})")}
+        for row in rows:
+            names = [name for name in row if name in known]
+            places = ", ".join("?" * len(names))
+            statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})"
+            self._db.execute(statement, [row[name] for name in names])
+
     # One statement or row at a time
 
     def _keep(self, record: PointRecord) -> None:
@@ -285,6 +337,12 @@ def _launched_attempt(intended_s: float, **row: Any) -> Attempt:
 
 def _run_values(run: RunRow) -> tuple[object, ...]:
     return tuple(getattr(run, name) for name in _RUN.split(", "))
+
+
+def _run_row(row: Mapping[str, Any], folder: str) -> RunRow:
+    canary = None if row["canary"] is None else bool(row["canary"])
+    told = {"folder": folder, "canary": canary, "fail_fast": bool(row["fail_fast"])}
+    return RunRow(**{**row, **told})
 
 
 def _point_row(row: Mapping[str, Any]) -> PointRow:

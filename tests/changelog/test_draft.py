@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from infx.changelog.draft import draft_entry
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
+from infx.report.build import build
 from infx.report.model import Baseline, RunFacts
 from tests.public_data import shared
 from tests.report.sample_runs import (
@@ -182,10 +183,63 @@ def test_what_changed_since_a_baseline_comes_first() -> None:
     told = parsed(draft_entry(records, sample_plan(records), since=since))["description"]
     assert told[:6] == [
         "since run old: 12 points compared.",
-        "Servers differ in option-1 1 → 2 (1 pair).",
-        "option-5 1 → 2 (5 pairs)",
-        "option-6 1 → 2 (6 pairs)",
-        "1 point added: one",
-        "2 points dropped: two, three",
+        "since run old: Servers differ in option-1 1 → 2 (1 pair).",
+        "since run old: option-5 1 → 2 (5 pairs)",
+        "since run old: option-6 1 → 2 (6 pairs)",
+        "since run old: 1 point added: one",
+        "since run old: 2 points dropped: two, three",
     ]
     assert told[6].startswith(f"{LLAMA}: image ")
+
+
+def rows_of(records: list[PointRecord]) -> Baseline:
+    model = build(records, sample_plan(records), RunFacts(run_id="old"))
+    return Baseline(runs=model.runs, rows=model.rows, headline="h", sentences=("h",))
+
+
+def with_server(of: PointRecord, image: str, version: str) -> PointRecord:
+    point = replace(of.point, arm=replace(of.point.arm, image=image))
+    made = replace(of.provenance, server={"version": version} if version else {})
+    return replace(of, point=point, provenance=made)
+
+
+def told_of(was: tuple[str, str] | None, now: tuple[str, str]) -> str:
+    of = record(point(LLAMA, 1, 1), measurement=measurement(1, 10.0, 10.0))
+    since = rows_of([with_server(of, *was)]) if was else None
+    records = [with_server(of, *now)]
+    text = draft_entry(records, sample_plan(records), since=since)
+    return next(t for t in parsed(text)["description"] if t.startswith(f"{LLAMA}: image"))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        (("a:1", "0.1"), ("a:2", "0.2"), "image a:1 → a:2, llamacpp 0.1 → 0.2"),
+        (("a:1", "0.1"), ("a:1", "0.1"), "image a:1, llamacpp 0.1"),
+        (("a:1", ""), ("a:2", "0.2"), "image a:1 → a:2, llamacpp 0.2"),
+        (("a:1", "0.1"), ("a:2", ""), "image a:1 → a:2"),
+        (None, ("a:2", "0.2"), "image a:2, llamacpp 0.2"),
+    ],
+)
+def test_image_and_version_old_to_new(
+    was: tuple[str, str] | None, now: tuple[str, str], told: str
+) -> None:
+    assert told_of(was, now) == f"{LLAMA}: {told}"
+
+
+def test_an_image_is_told_with_its_digest() -> None:
+    records = sample_records()[:1]
+    of = records[0].point
+    digest = "sha256:0123456789abcdef"
+    pinned = replace(records[0], point=replace(of, arm=replace(of.arm, image_digest=digest)))
+    told = parsed(draft_entry([pinned], sample_plan([pinned])))["description"][0]
+    assert told == f"{LLAMA}: image {of.arm.image} (01234567)"
+
+
+def test_the_run_is_named() -> None:
+    records = sample_records()
+    text = draft_entry(records, sample_plan(records), run="20261129-1740-3fa1")
+    assert (
+        parsed(text)["description"][-1]
+        == "run 20261129-1740-3fa1: 8 of 8 points, 2 of 2 evaluations"
+    )

@@ -52,6 +52,17 @@ def test_no_entry_is_lost(old: list[str], a: list[str], b: list[str]) -> None:
     assert {_unlinked(text) for text in (*old, *a, *b)} == there
 
 
+@given(LISTS, FRESH, FRESH)
+def test_a_header_stays_where_it_is(old: list[str], a: list[str], b: list[str]) -> None:
+    base = append("# What changed.\n", changelog(*old))
+    ours, theirs = (append(base, changelog(*new)) for new in (a, b))
+    found = merged(base, ours, theirs).text
+    assert found.startswith("# What changed.\n\n" if old or a or b else "# What changed.\n")
+    plain = merged(changelog(*old), *(append(changelog(*old), changelog(*new)) for new in (a, b)))
+    assert found.removeprefix("# What changed.\n").removeprefix("\n") == plain.text
+    assert not codes(check(read_changelog(found.encode(), "f"), base=base))
+
+
 def _unlinked(text: str) -> str:
     return text.partition("  pr-link")[0]
 

@@ -71,6 +71,21 @@ def test_history_is_what_it_was_or_a_link_is_corrected(head: str, expected: list
     assert places(history_of(BASE, head, "f").findings) == expected
 
 
+@pytest.mark.parametrize(
+    ("base", "head", "expected"),
+    [
+        ("# one\n", "# one\n\n" + entry(), []),
+        ("# one\n", "# two\n\n" + entry(), ["f:1:1: history-changed"]),
+        ("# one\n", entry(), ["f:1:1: history-changed"]),
+        ("", "# one\n\n" + entry(), []),
+        ("# one\n\n" + entry(), "# one\n\n\n" + entry(), ["f:1:1: history-changed"]),
+    ],
+)
+def test_what_stands_before_the_entries_stays(base: str, head: str, expected: list[str]) -> None:
+    found = check(read_changelog(head.encode(), "f"), base=base)
+    assert [place for place in places(found) if "history" in place] == expected
+
+
 def test_what_was_wrong_already_is_a_warning_and_what_is_new_an_error() -> None:
     base = changelog(entry("a", link="XXX"), entry("b")) + "\n"
     head = base + "\n" + entry("c", link="nowhere") + "\n"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from infx.changelog.entry import Entry, read_changelog
+from infx.ci.decision import Change
 from infx.ci.events import PullRequestEvent, read_event
 from infx.ci.labels import LabelRules
-from infx.ci.plan import Change
+from infx.ci.stored import Stored
 from infx.cli.planning_ci import label_rules
 from infx.config.matrix import AgenticSpec, Scenario
-from infx.domain.plan import Plan
+from infx.domain.plan import Origin, Plan
+from infx.domain.point import Point
+from infx.domain.status import OK, Status
 from infx.plan.make import make_plan
 from tests.plan.matrices import AT, entry, evaluation, matrix, scenario
 
@@ -67,6 +71,29 @@ def event(*labels: str, name: str = "labeled") -> PullRequestEvent:
 
 def change(head: Plan, *additions: Entry, base: Plan | None = None) -> Change:
     return Change(base=base or plan_of(), head=head, additions=additions)
+
+
+def stored(
+    points: Iterable[Point],
+    run_id: str = "run-7",
+    created_s: float = 7.0,
+    states: Mapping[str, Status] | None = None,
+    **more: Any,
+) -> Stored:
+    """A run that planned ``points``; all are ok but those whose names are in ``states``."""
+    planned = tuple(points)
+    ended = {point.point_id: (states or {}).get(point.name, OK) for point in planned}
+    return Stored(
+        run_id=run_id,
+        created_s=created_s,
+        states=ended,
+        points=lambda: planned,
+        **{"origin": None} | more,
+    )
+
+
+def origin(number: int = 17, repository: str = "example/lab", **more: Any) -> Origin:
+    return Origin(repository=repository, pull_request=number, head_sha="4b94f096", **more)
 
 
 def names(plan: Plan | None) -> list[str]:

@@ -35,7 +35,7 @@ def test_an_identity_is_what_the_planner_hashed() -> None:
 
 def test_equal_plans_have_no_difference() -> None:
     same = compare(EAGLE, EAGLE)
-    assert (same.appeared, same.vanished, same.changed, same.entries) == ((), (), (), ())
+    assert (same.appeared, same.vanished, same.changed, same.points) == ((), (), (), ())
     assert same.same == EAGLE.points
 
 
@@ -46,7 +46,7 @@ def test_another_image_changes_every_point_and_says_so() -> None:
     assert len(found.changed) == len(before.points) == len(after.points)
     fields = {str(field) for pair in found.changed for field in pair.fields}
     assert fields == {"image pypi:infx==1.0 → pypi:infx==1.1"}
-    assert found.entries == ("mini",)
+    assert {point.entry for point in found.points} == {"mini"}
 
 
 def test_points_appear_and_vanish() -> None:
@@ -67,6 +67,16 @@ def test_a_point_is_known_again_when_its_name_is_another() -> None:
     timed = [pair for pair in found.changed if pair.after.mode == "throughput"]
     assert [(p.before.name, p.after.name) for p in timed] == [("mini-c1", "mini-c1-tp1")]
     assert {p.name for p in found.appeared if p.mode == "throughput"} == {"mini-c1-tp2"}
+
+
+def test_the_same_workload_comes_before_another_of_its_kind() -> None:
+    more = scenario(conc=[1], max_num_seqs=2, workload={"isl": 128})
+    before = plan_of(mini(scenario(conc=[1], max_num_seqs=2), evaluations=()))
+    after = plan_of(mini(scenario(conc=[1], max_num_seqs=3), more, evaluations=()))
+    found = compare(before, after)
+    [pair] = found.changed
+    assert told(pair.before, pair.after) == ["axes.max-num-seqs 2 → 3"]
+    assert [point.workload.words for point in found.appeared] == ["128 in, 32 out"]  # type: ignore[union-attr]
 
 
 def test_where_two_would_fit_neither_is_taken() -> None:

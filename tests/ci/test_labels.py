@@ -86,6 +86,12 @@ def test_all_faults_are_told_at_once() -> None:
     }
 
 
+def test_faults_are_told_in_one_order() -> None:
+    wrong = [f"{letter}-sweep" for letter in "hcfbgaed"]
+    told = [sentence.split("`")[1] for _, sentence, _ in faults("full-sweep-enabled", *wrong)]
+    assert told == sorted(wrong)
+
+
 @given(st.sets(st.sampled_from([*PRIMARIES, *MODIFIERS, "bug", "wontfix"])))
 def test_labels_are_right_or_refused(labels: set[str]) -> None:
     primaries = labels & set(PRIMARIES)

@@ -105,6 +105,21 @@ def test_a_change_without_an_entry_is_a_warning() -> None:
     assert names(found.throughput, head) == names(selected(added("mini")).throughput)
 
 
+def test_a_change_of_a_scenario_that_is_not_asked_for_is_a_warning() -> None:
+    head = plan_of(mini(image="pypi:infx==9"))
+    fixed = added("mini", scenario_type=["fixed-seq-len"])
+    found = selected(fixed, base=plan_of(mini()), head=head)
+    [finding] = found.findings
+    assert (finding.code, finding.level) == ("change-unannounced", "warning")
+    assert finding.sentence.startswith("mini changed in agentic-coding, which no added")
+    sessions_too = added("mini", scenario_type=["agentic-coding"])
+    for more in (sessions_too, added("mini")):
+        assert selected(fixed, more, base=plan_of(mini()), head=head).findings == ()
+    alone = plan_of(mini(scenario(conc=[1, 8]), sessions(conc=[2])))
+    same = plan_of(mini(scenario(conc=[1]), sessions(conc=[2])))
+    assert selected(fixed, base=same, head=alone).findings == ()
+
+
 def test_no_entry_selects_nothing() -> None:
     found = selected(base=NONE)
     assert not found.throughput | found.evaluations | found.everywhere

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import infx.analysis.validity
+import infx.cli.detaching
 import infx.report.png
 from infx.launch.local import LocalExecutor
 from tests.store.tiny_plans import judge
@@ -18,6 +19,7 @@ JOB = Path(__file__).parents[1] / "launch" / "stand_in_job.py"
 LocalExecutor.__init__.__defaults__ = ((sys.executable, "-S", str(JOB)),)
 LocalExecutor.tick_s = 0.02
 infx.analysis.validity.judge = judge
+infx.cli.detaching.PROGRAM = (sys.executable, "-m", "tests.cli.stand_in_infx")
 
 
 def without_matplotlib(*_: object) -> None:

@@ -18,5 +18,6 @@ def test_a_cancel_is_not_forgotten_by_a_drive_that_begins(tmp_path: Path) -> Non
             asked = pool.submit(_ask, tmp_path, holder(tmp_path))
             until((tmp_path / CANCEL_FILE).exists, 10, lambda: "no file")
             with Stop(tmp_path) as stop:
+                stop.forget()
                 until(lambda: stop.requested, 5, lambda: "the request was forgotten")
         assert asked.result(10).startswith("stopped; it was driven by pid ")

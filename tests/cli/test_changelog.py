@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from infx.ci.revised import Aside, set_aside
+from infx.store.live import Live, LivePoint, write_live
 from tests.changelog.entries import LINK, changelog, entry
 from tests.cli.commands import ROOT, as_json, environment, here
 from tests.report.many_points import STARTED_S, many_plan, many_points, many_records, write_run
@@ -43,7 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     matrix = (ROOT / "configs/quickstart.yaml").read_text()
     (tmp_path / "configs/quickstart.yaml").write_text(matrix)
     (tmp_path / FILE).write_text(BASE)
-    (tmp_path / ".gitattributes").write_text(f"{FILE} merge=infx-changelog\n")
+    (tmp_path / ".gitattributes").write_text((ROOT / ".gitattributes").read_text())
     program = f"'{sys.executable}' -m infx changelog merge %O %A %B"
     for words in (
         ("init", "-q", "-b", "main"),
@@ -184,6 +187,84 @@ def test_an_entry_of_a_run_is_written_below(project: Path, results: Path) -> Non
     assert " tok/s/GPU (95 % " in told
     codes = {f["code"] for f in as_json(here("changelog", "check", "--json"))["diagnostics"]}
     assert codes <= {"key-unmatched"}
+
+
+def test_a_run_is_entered_once_and_its_link_is_set_later(project: Path, results: Path) -> None:
+    words = ("changelog", "add", "--from-run", NEW, "--results", results)
+    first = here(*words)
+    assert "written to" in first.stderr
+    text = Path(FILE).read_text()
+    again = here(*words)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert f"run {NEW} is entered already, {project / FILE}:7:3: nothing is written" in again.stderr
+    assert Path(FILE).read_text() == text
+    linked = here(*words, "--pr", LINK)
+    assert "its link is set" in linked.stderr
+    assert Path(FILE).read_text() == text.replace("pr-link: XXX", f"pr-link: {LINK}")
+    told = as_json(here(*words, "--json"))["data"]
+    assert (told["written"], told["run_id"]) == (False, NEW)
+
+
+def test_without_a_word_it_is_told_against_the_newest_earlier_run(
+    project: Path, results: Path
+) -> None:
+    words = ("changelog", "add", "--dry-run", "--results", results, "--from-run")
+    done = here(*words, NEW)
+    assert f"told against the newest earlier run, {OLD}" in done.stderr
+    assert f"since run {OLD}: 17 points compared" in done.stdout
+    assert done.stdout == here(*words, NEW, "--baseline", OLD).stdout
+    first = here(*words, OLD)
+    assert "told against nothing: no earlier run has a point that" in first.stderr
+    assert "since run" not in first.stdout
+    none = here(*words, NEW, "--baseline", "none")
+    assert "told against nothing, as asked" in none.stderr
+    assert "since run" not in none.stdout
+    both = here(*words, NEW, "--baseline", "none", "--baseline", OLD)
+    assert (both.returncode, "stands beside a run" in both.stderr) == (2, True)
+
+
+def test_what_is_live_comes_before_the_newest_earlier_run(project: Path, tmp_path: Path) -> None:
+    """The live curve of one entry is of an older run; of the other entry nothing is live."""
+    points = [point for point in many_points(30) if point.conc <= 4]
+    names = ("20261127-0900-live", OLD, NEW)
+    place = tmp_path / "results"
+    for n, name in enumerate(names):
+        records = many_records(points, run_id=name, repeats=2, faults=False)
+        write_run(place, points, records, many_plan(points, 2), name, STARTED_S + 86_400 * n)
+    entry_name = points[0].entry
+    shown = tuple(LivePoint(run_id=names[0], point=p) for p in points if p.entry == entry_name)
+    write_live(Live(entries={entry_name: shown}), place / "live.json")
+    words = ("changelog", "add", "--dry-run", "--results", place, "--from-run", NEW)
+    done = here(*words)
+    told = f"what is live, of run {names[0]} and the newest earlier run, {OLD}"
+    assert f"told against {told}" in done.stderr
+    assert f"since run {names[0]}, {OLD}: 9 points compared" in done.stdout
+    alone = here(*words, "--baseline", "live")
+    assert f"since run {names[0]}: 6 points compared" in alone.stdout
+
+
+def test_what_was_left_for_later_is_not_dropped(project: Path, tmp_path: Path) -> None:
+    """A run of some points is told against these; the others are as they were."""
+    points = many_points(6)
+    place = tmp_path / "results"
+    for n, (name, some) in enumerate({OLD: points[:5], NEW: points[4:]}.items()):
+        plan = many_plan(points)
+        later = {p.point_id: Aside("deferred", "later", "") for p in points if p not in some}
+        plan = set_aside(plan, later)
+        jobs = {point.point_id: job.job_id for job in plan.jobs for point in job.points}
+        records = [
+            replace(r, attempt=replace(r.attempt, job_id=jobs[r.point.point_id]))
+            for r in many_records(some, run_id=name, faults=False)
+        ]
+        write_run(place, some, records, plan, name, STARTED_S + 86_400 * n)
+    words = ("changelog", "add", "--dry-run", "--results", place, "--from-run", NEW)
+    assert "dropped" not in here(*words).stdout
+    assert "4 points dropped" in here(*words, "--baseline", OLD).stdout
+
+
+def test_the_file_of_this_repository_is_clean() -> None:
+    done = here("changelog", "check", ROOT / FILE)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_a_file_that_cannot_be_written(project: Path, results: Path) -> None:

@@ -326,7 +326,12 @@ def test_doctor_and_config_answer_in_both_forms():
     assert "1.48 $/GPU/h (hyperscaler: InferenceX-app, as of 2026-04)" in shown["hardware mi355x"]
     assert "2650 W/GPU provisioned, not measured" in shown["hardware mi355x"]
     schemas = as_json(here("config", "schema", "--json"))["data"]
-    assert set(schemas) == {"matrix", "recipe", "clusters", "hardware"}
+    of_rules = {"bars", "engines", "evidence", "labels", "model-status", "signoff", "source"}
+    assert set(schemas) == {"matrix", "recipe", "clusters", "hardware", "bundle"} | of_rules
+    assert json.loads(here("config", "schema", "bars").stdout) == schemas["bars"]
+    assert "did you mean `bars`?" in here("config", "schema", "bar").stderr
+    listed = as_json(here("config", "schema", "--list", "--json"))["data"]["names"]
+    assert set(listed) == set(schemas)
 
 
 def test_judge_speaks_of_every_folder():

@@ -19,8 +19,12 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_warnings_exit_with_0_and_strictly_with_1(public: Path) -> None:
     found = here("review", public)
     assert found.returncode == 0, found.stderr
-    assert "\nWARN  15 text agrees with the change: " in found.stdout
+    assert found.stdout.startswith("WARN  15 text agrees with the change: ")
+    assert "\nPASS  10 no engine patch: " in found.stdout
     assert "\nWARN: SemiAnalysisAI/InferenceX#" in found.stdout
+    assert ": 1 WARN, 13 PASS, 2 N/A\n" in found.stdout
+    assert max(map(len, found.stdout.partition("\nnote")[0].splitlines())) <= 120
+    assert len(found.stdout.splitlines()) < 30
     assert "are synthetic" in found.stdout
     assert here("review", public, "--strict").returncode == 1
 
@@ -58,3 +62,13 @@ def test_what_is_no_bundle_never_passes(public: Path, tmp_path: Path) -> None:
     found = here("review", tmp_path / "cut.tar.gz", "--json")
     assert found.returncode == 2
     assert as_json(found)["diagnostics"][0]["code"] == "bad-bundle"
+
+
+def test_a_project_with_rules_of_its_own_gets_their_schemas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "configs/review").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert here("config", "schema", "--write").returncode == 0
+    written = {path.name for path in (tmp_path / "configs/schema/review").iterdir()}
+    assert {"bundle.json", "bars.json", "labels.json"} <= written

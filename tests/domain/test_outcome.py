@@ -15,6 +15,7 @@ FAMILIES: dict[str, Outcome] = {
     "plan": "config",
     "usage": "config",
     "ci": "config",
+    "changelog": "config",
     "infra": "infra",
     "failed": "config",
     "invalid": "harness",

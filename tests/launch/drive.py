@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from infx.launch.local import LocalExecutor
 from infx.launch.runs import create_run, open_store
@@ -26,7 +27,8 @@ class Quiet:
         pass
 
 
-def drive(results: Path, *, retry_failed: bool = False) -> bool:
+def drive(results: Path, **how: Any) -> bool:
+    """``how`` are settings of Asked."""
     with open_store(results) as store:
         runs = store.runs()
         plan = read_plan(results / "plan.json")
@@ -39,8 +41,7 @@ def drive(results: Path, *, retry_failed: bool = False) -> bool:
         )
         with RunLock(Path(run.folder)):
             gather(store, Path(run.folder), judge)
-            asked = Asked(retry_failed=retry_failed)
-            return Sweep(store, run, plan, executor, judge, Quiet(), asked).run()
+            return Sweep(store, run, plan, executor, judge, Quiet(), Asked(**how)).run()
 
 
 if __name__ == "__main__":

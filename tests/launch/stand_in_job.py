@@ -1,9 +1,10 @@
 """Plays `python -m infx.job job.json`: writes events.jsonl and point.json as the real one does.
 
 What it does at each point is in the arm's options, or STAND_IN: ``behave`` is ok, fail, crash,
-infra, hang, stubborn (ignores TERM), deaf (hangs and ignores TERM) or mute (leaves no result),
-``seconds`` how long a point takes, ``gate`` a file without which no point ends. Each point that it
-measures to the end is a line in the run's ``measured.txt``, so that tests see what ran twice.
+infra, hang, stubborn (ignores TERM), deaf (hangs and ignores TERM), mute (leaves no result) or
+parricide (kills its driver), ``seconds`` how long a point takes, ``gate`` (or STAND_IN_GATE) a file
+without which no point ends. Each point that it measures to the end is a line in the run's
+``measured.txt``, so that tests see what ran twice.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class StandIn:
         options = spec["job"]["arm"]["options"]
         self.behave = options.get("behave", os.environ.get("STAND_IN", "ok"))
         self.seconds = options.get("seconds", 0.02)
-        self.gate = Path(options["gate"]) if "gate" in options else None
+        gate = options.get("gate", os.environ.get("STAND_IN_GATE"))
+        self.gate = Path(gate) if gate else None
         self.left = list(spec["job"]["points"])
 
     def run(self) -> int:
@@ -61,6 +63,8 @@ class StandIn:
         (self.folder / "result.tmp").rename(self.folder / "result.json")
 
     def measure(self, point: dict) -> None:
+        if self.behave == "parricide":
+            os.kill(os.getppid(), signal.SIGKILL)
         if self.behave == "crash":
             print("the server room is on fire", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)

@@ -55,6 +55,26 @@ def test_a_server_that_answered_is_proof_enough(status: Status) -> None:
     assert fanout.ready([A[0], A[2]], []) == [A[0], A[2]]
 
 
+def test_an_open_job_of_an_entry_that_has_shown_nothing_went_first() -> None:
+    fanout = Fanout(canary=True)
+    fanout.know(JOBS, stands(plan(*JOBS)))
+    fanout.adopted(A[1])
+    assert fanout.ready([A[0], A[2]], [A[1]]) == []
+    fanout.ended(A[1], [DIED])
+    assert fanout.stops(A[0])
+    assert fanout.stopped["a"][0] == "canary-failed"
+
+
+@pytest.mark.parametrize("canary", [True, False])
+def test_an_open_job_is_no_canary_where_its_entry_has_proof_or_none_is_wanted(canary: bool) -> None:
+    fanout = Fanout(canary=canary)
+    proof = {(A[0].job_id, p.point_id): OK for p in A[0].points} if canary else {}
+    fanout.know(JOBS, stands(plan(*JOBS)) | proof)
+    fanout.adopted(A[1])
+    fanout.ended(A[1], [DIED])
+    assert not fanout.stops(A[2])
+
+
 def test_a_canary_that_fails_stops_its_entry_and_says_why() -> None:
     fanout = Fanout(canary=True)
     fanout.ready(JOBS, [])

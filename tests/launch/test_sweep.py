@@ -115,6 +115,20 @@ def test_a_failed_point_is_measured_again_only_when_asked(tmp_path: Path):
     assert set(measured(tmp_path).values()) == {2}
 
 
+def test_who_only_waits_leaves_given_up_what_was_given_up(tmp_path: Path):
+    prepare(tmp_path, job(0, behave="fail"), job(1), job(2, behave="crash", points=1))
+    assert drive(tmp_path, fail_fast=True)
+    given_up = ["failed:server-died"] * 2 + ["skipped:stopped-early"] * 3
+    assert states(tmp_path) == given_up
+    assert drive(tmp_path, waits=True)
+    assert states(tmp_path) == given_up
+    assert drive(tmp_path)
+    assert states(tmp_path) == ["failed:server-died"] * 2 + ["ok"] * 2 + ["failed:job-lost"]
+    assert drive(tmp_path, waits=True)  # which failed for good, of the machine's fault
+    with Store(tmp_path / FILE) as store:
+        assert len(store.attempts(store.runs()[0].run_id)) == 3
+
+
 def test_a_job_that_dies_without_a_record_is_lost_and_the_next_one_runs(tmp_path: Path):
     prepare(tmp_path, job(0, behave="crash"), job(1))
     assert drive(tmp_path)

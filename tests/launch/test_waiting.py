@@ -75,6 +75,20 @@ def test_what_comes_back_is_what_is_left(run: Run) -> None:
     assert why == f"{JOBS[0].name}: tried again, not on node1: a"
 
 
+def test_who_goes_on_tries_again_what_is_to_be_tried_again(run: Run) -> None:
+    lost = Status("failed", "node-failed")
+    first, second, third = JOBS
+    run.ends(first, infra("node1", "a"), run.has(first, 0, lost), run.has(first, 1, lost))
+    run.ends(second, Ending(outcome="engine"), run.has(second, 0, DIED))
+    run.waiting.jobs = {of.job_id: of for of in JOBS}
+    run.waiting.go_on()
+    assert [*run.waiting.jobs.values()] == [first, third]
+    run.ends(first, infra("node2", "a"))  # twice in the same way
+    run.store.save(run.has(third, 0, Status("skipped", "canary-failed")))
+    run.waiting.go_on()
+    assert not run.waiting.jobs
+
+
 def test_what_has_its_limit_stays_away_and_says_so(run: Run) -> None:
     run.ends(JOBS[1], infra("node1", "a"))
     back, why = run.waiting.again(*run.ends(JOBS[1], infra("node2", "a")))

@@ -39,7 +39,7 @@ def with_records(bundle: Bundle, mode: str, change: Change) -> Bundle:
 
 
 def _no_owner(bundle: Bundle) -> Bundle:
-    return replace(bundle, codeowners=bundle.codeowners.replace("@seungrokj", "@someone-else"))
+    return replace(bundle, codeowners=bundle.codeowners.replace("@seungrokj", "@another-owner"))
 
 
 def _failed_job(bundle: Bundle) -> Bundle:
@@ -75,7 +75,10 @@ def _unchecked(bundle: Bundle) -> Bundle:
 
 
 def _first_of_all(bundle: Bundle) -> Bundle:
-    return replace(bundle, entries=replace(bundle.entries, base=()))
+    """The entry was of other hardware, and vLLM's came nowhere before it."""
+    atom, _ = bundle.entries.base
+    base = (replace(atom, hardware="mi325x"),)
+    return replace(bundle, entries=replace(bundle.entries, base=base))
 
 
 def _deprecated(bundle: Bundle) -> Bundle:
@@ -84,7 +87,7 @@ def _deprecated(bundle: Bundle) -> Bundle:
 
 
 def _overrides(bundle: Bundle) -> Bundle:
-    return with_diff(bundle, "  hf-overrides: '{\"index_topk_freq\": 4}'  # --hf-overrides")
+    return with_diff(bundle, "  hf-overrides: '{\"text_config\": {}}'")
 
 
 def _no_template(bundle: Bundle) -> Bundle:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import infx.ci
 from infx.review.bundle import Bundle, Comment
 from infx.review.checks import review
 from infx.review.people import owners_of
+from infx.review.rules import load_rules
 from tests.review.failing import corrected
 from tests.review.minimax_m3 import RUN
 
@@ -52,7 +55,7 @@ def said(bundle: Bundle, number: int) -> tuple[str, str]:
 def commented(body: str, association: str = "MEMBER", created_at: str = "2026-10-09") -> Bundle:
     bundle = corrected()
     comment = Comment(
-        id="9", author="someone", association=association, created_at=created_at, body=body
+        id="9", author="another-owner", association=association, created_at=created_at, body=body
     )
     return replace(bundle, comments=(*bundle.comments, comment))
 
@@ -120,6 +123,43 @@ def test_a_catch_all_owner_signs_what_nobody_else_owns() -> None:
     bundle = replace(corrected(), codeowners="* @seungrokj\n")
     assert said(bundle, 0)[0] == "PASS"
     assert said(replace(bundle, codeowners="* @core\n"), 0)[0] == "FAIL"
+
+
+def test_a_comment_that_only_quotes_the_template_signs_nothing() -> None:
+    bundle = corrected()
+    opening = load_rules().signoff.opening
+    guide = Comment(
+        id="9",
+        author="github-actions",
+        association="NONE",
+        created_at="2026-10-09",
+        body=f"Thanks for the contribution! Begin with “{opening}”.",
+    )
+    found = replace(bundle, comments=(*bundle.comments, guide))
+    assert (said(found, 0)[0], said(found, 5)[0]) == ("PASS", "PASS")
+
+
+def test_a_sign_off_of_one_who_owns_nothing_takes_none_away() -> None:
+    bundle = corrected()
+    strange = replace(bundle.comments[1], id="9", author="stranger", created_at="2026-10-09")
+    assert said(replace(bundle, comments=(*bundle.comments, strange)), 0)[0] == "PASS"
+    alone = replace(bundle, comments=(bundle.comments[0], strange))
+    assert "@stranger signed off and does not own" in said(alone, 0)[1]
+
+
+def test_the_newest_run_is_reused_only_where_one_measured() -> None:
+    bundle = commented("/reuse-sweep-run")
+    assert said(bundle, 4) == (
+        "PASS",
+        f"@another-owner (MEMBER) reuses the newest run that fits ({RUN})",
+    )
+    assert said(replace(bundle, records=()), 4)[0] == "FAIL"
+
+
+def test_who_may_reuse_is_a_rule_of_the_labels() -> None:
+    ours = Path(infx.ci.__file__ or "").parent / "data/labels.yaml"
+    narrow = ours.read_text().replace("[OWNER, MEMBER, COLLABORATOR]", "[OWNER]")
+    assert said(replace(corrected(), rules={"labels": narrow}), 4)[0] == "FAIL"
 
 
 def test_the_latest_sign_off_counts() -> None:

@@ -10,14 +10,16 @@ import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infx.domain.errors import ConfigError
-from infx.review.bundle import Bundle
-from infx.review.reading import MANIFEST, PARTS, bundle_of, read_bundle
+from infx.domain.serial import decode, encode
+from infx.review.bundle import Bundle, Manifest
+from infx.review.reading import MANIFEST, PARTS, bundle_of, read_bundle, sealed
 from infx.review.writing import bundle_files
 from tests.review.minimax_m3 import ARTIFACTS, RUN, minimax_m3, write
 
@@ -37,6 +39,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "bundle"))
+
+
+def resealed(manifest: dict[str, Any]) -> bytes:
+    """A manifest as another program could write it, with a seal that fits."""
+    return encode(sealed(decode(json.dumps(manifest), Manifest)))
 
 
 def same(found: Bundle) -> bool:
@@ -88,8 +95,9 @@ def test_each_part_must_be_there_and_as_listed(folder: Path, part: str) -> None:
 def test_a_part_that_is_not_listed_is_refused(folder: Path) -> None:
     listed = json.loads((folder / MANIFEST).read_text())
     del listed["files"]["runs.json"]
-    (folder / MANIFEST).write_text(json.dumps(listed))
-    assert codes(folder) == {"bad-bundle"}
+    (folder / MANIFEST).write_bytes(resealed(listed))
+    with pytest.raises(ConfigError, match=r"runs\.json is not listed"):
+        read_bundle(folder)
 
 
 def test_a_missing_artifact_is_refused(folder: Path) -> None:
@@ -136,7 +144,7 @@ def test_a_part_of_another_shape_is_refused(text: str) -> None:
     files["pull-request.json"] = text.encode()
     listed = json.loads(files[MANIFEST])
     listed["files"]["pull-request.json"] = hashlib.sha256(text.encode()).hexdigest()
-    files[MANIFEST] = json.dumps(listed).encode()
+    files[MANIFEST] = resealed(listed)
     assert refused(files) == {"bad-record"}
 
 

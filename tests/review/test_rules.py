@@ -89,6 +89,9 @@ def test_a_bundle_brings_its_own_rules() -> None:
         ("labels-of-mine", "version: 1\n", "bad-rules"),
         ("bars", "version: 1\nversion: 1\ndefault: {}\n", "duplicate-key"),
         ("bars", "", "file-empty"),
+        ("labels", "version: 1\n", "bad-label-rules"),
+        ("evidence", data("evidence").replace("'^(.*/)?configs/'", "'(configs'"), "bad-rules"),
+        ("source", data("source").replace("'\\bhf[-_]", "'\\bhf[-_"), "bad-rules"),
     ],
 )
 def test_wrong_rules_are_refused(name: str, text: str, code: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -148,6 +149,17 @@ def test_saving_never_loses_a_better_record(store: Store, tmp_path: Path):
     assert store.records(row.run_id) == [good]
 
 
+@pytest.mark.parametrize("canary", [None, False, True])
+def test_how_a_run_was_asked_and_by_whom_it_is_driven_are_kept(
+    store: Store, tmp_path: Path, canary: bool | None
+):
+    asked = replace(run_row(tmp_path), canary=canary, fail_fast=canary is None)
+    store.create_run(asked, plan())
+    assert store.runs() == [asked]
+    store.set_state(asked.run_id, "running")
+    assert store.runs() == [replace(asked, host=socket.gethostname())]
+
+
 def test_a_store_of_a_newer_infx_is_refused(tmp_path: Path):
     path = tmp_path / "store.sqlite"
     Store(path).close()
@@ -180,11 +192,15 @@ def of_version(path: Path, version: int) -> sqlite3.Connection:
     return db
 
 
+LATER = ("host", "canary", "fail_fast")
+"""Columns of a run that these versions did not have."""
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_store_from_before_repeats_is_found_whole(tmp_path: Path, version: int):
     row, whole = run_row(tmp_path), plan()
     db = of_version(tmp_path / "store.sqlite", version)
-    told = asdict(row)
+    told = {name: told for name, told in asdict(row).items() if name not in LATER}
     db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(told))})", tuple(told.values()))
     for place, of in enumerate(whole.jobs):
         db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (row.run_id, of.job_id, place, of.name))

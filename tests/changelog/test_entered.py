@@ -1,0 +1,40 @@
+"""A run is entered once, and its link is set in place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infx.changelog.entered import entry_of, with_link
+from infx.changelog.entry import read_changelog
+from infx.changelog.history import history_of
+from infx.changelog.text import layout
+from tests.changelog.entries import FRESH, LINK, LISTS, changelog, entry
+
+RUN = "20261129-1740-3fa1"
+OURS = entry(told=f"run {RUN}: 3 points measured", link="XXX")
+
+
+@given(LISTS, FRESH)
+def test_a_link_is_set_and_all_else_stays(before: list[str], after: list[str]) -> None:
+    text = changelog(*before, OURS, *after)
+    found = entry_of(read_changelog(text.encode(), "f"), RUN)
+    assert found
+    assert (found.pr_link, found.where.line) == ("XXX", layout(text).blocks[len(before)].line)
+    linked = with_link(text, found, LINK)
+    assert linked == changelog(*before, OURS.replace("XXX", LINK), *after)
+    assert not history_of(text, linked, "f").findings
+
+
+@pytest.mark.parametrize(
+    "told", ["", f"since run {RUN}: better", f"run {RUN}-2: 3 points", f"a run {RUN}: 3 points"]
+)
+def test_another_run_is_another(told: str) -> None:
+    text = entry(told=told or "x")
+    assert entry_of(read_changelog(text.encode(), "f"), RUN) is None
+
+
+@given(st.sampled_from(["", "# Said first\n"]))
+def test_a_file_without_entries_has_none(text: str) -> None:
+    assert entry_of(read_changelog(text.encode(), "f"), RUN) is None
