@@ -28,6 +28,8 @@ ORDER = [
     "changelog",
     "ci",
     "review",
+    "forge",
+    "bundling",
     "cli",
 ]
 PURE = ("domain", "plan", "analysis", "changelog", "ci", "review")

@@ -74,9 +74,9 @@ def _bundle(
     results: Results = None,
     as_json: Json = False,
 ) -> int:  # fmt: skip
+    from infx.bundling.packing import pack
     from infx.cli.bundling import Sources, bundled
     from infx.cli.output import emit, say
-    from infx.cli.packing import pack
 
     sources = Sources(
         event=event,

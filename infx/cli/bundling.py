@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from infx.bundling.change import BundledChange
+    from infx.bundling.runs import Found, Sought
     from infx.ci.events import Comment, PullRequestEvent
-    from infx.cli.branch import Branch
-    from infx.cli.bundled_change import BundledChange
-    from infx.cli.bundled_runs import Found, Sought
     from infx.domain.findings import Finding
     from infx.domain.record import PointRecord
+    from infx.forge.branch import Branch
     from infx.review.bundle import Bundle, Draft, Manifest, PullRequest, Run
 
 __all__ = ["Made", "Sources", "bundled"]
@@ -71,7 +71,7 @@ def bundled(sources: Sources, tell: Callable[[int, int], None]) -> Made:
     Raises ConfigError and UsageError for whatever of the sources is malformed, missing, unfinished
     or of another repository.
     """
-    from infx.cli.evidence import gathered, pointing
+    from infx.bundling.evidence import gathered, pointing
     from infx.review.reading import bundle_of
     from infx.review.writing import bundle_files
 
@@ -93,8 +93,8 @@ def bundled(sources: Sources, tell: Callable[[int, int], None]) -> Made:
 
 
 def _parts(sources: Sources) -> _Parts:
+    from infx.bundling.change import branch_named, change_of, rules_of
     from infx.ci.events import read_comments, read_event
-    from infx.cli.bundled_change import branch_named, change_of, rules_of
     from infx.cli.options import project
     from infx.cli.planning_ci import bytes_of
 
@@ -116,8 +116,8 @@ def _sought(
     change: BundledChange,
     rules: Mapping[str, str],
 ) -> Sought:
+    from infx.bundling.runs import Sought
     from infx.ci.reuse import asked_for
-    from infx.cli.bundled_runs import Sought
     from infx.review.gathering import selected
     from infx.review.rules import load_rules
 
@@ -134,7 +134,7 @@ def _sought(
 
 def _runs(sources: Sources, sought: Sought) -> Found:
     """Return the runs; none where there is no store, and nobody named it or a run."""
-    from infx.cli.bundled_runs import Found, runs_of
+    from infx.bundling.runs import Found, runs_of
     from infx.cli.options import existing_store, results_dir
     from infx.cli.stored_runs import stored_runs
     from infx.store import FILE

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infx.changelog import FILE
 from infx.cli.options import Json, Results
 
 if TYPE_CHECKING:
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
     from infx.changelog.merge import Merged
     from infx.domain.findings import Finding
 
-__all__ = ["FILE", "register"]
-
-FILE = "perf-changelog.yaml"
+__all__ = ["register"]
 
 File = Annotated[
     Path | None,

@@ -26,7 +26,7 @@ __all__ = [
 
 def path_of(given: Path | None) -> Path:
     """Return the changelog that is meant."""
-    from infx.cli.changelog import FILE
+    from infx.changelog import FILE
     from infx.cli.options import project
 
     return given if given else project().root / FILE
@@ -89,7 +89,7 @@ def check_link(link: str) -> None:
 
 def base_text(base: str, path: Path) -> str:
     """Return the changelog as it was: ``base`` is a file, or a revision of ``path``."""
-    from infx.cli.revisions import text_at
+    from infx.forge.revisions import text_at
 
     if Path(base).is_file():
         return text_of(Path(base))
@@ -130,8 +130,8 @@ def appended_findings(
     the points of the plans. Raises ConfigError for matrices that cannot be planned."""
     from infx.changelog.rules import additions, append_only_findings
     from infx.cli.options import project
-    from infx.cli.planning_ci import plan_of_all
-    from infx.cli.revisions import project_at
+    from infx.forge.planned import plan_of_all
+    from infx.forge.revisions import project_at
 
     mine = project()
     entries = [e for e in additions(before, head) if forced or e.append_only]
@@ -146,7 +146,7 @@ def appended_findings(
 def are_ours_last() -> bool:
     """Return True where the other side is what the branch will be merged into: git merges into a
     branch that is not published. A rebase puts commits onto what is."""
-    from infx.cli.revisions import git
+    from infx.forge.revisions import git
 
     here = Path.cwd()
     doing = ("rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD")
@@ -161,7 +161,7 @@ def are_ours_last() -> bool:
 
 def leave_to_git(base: Path, ours: Path, theirs: Path) -> None:
     """Write git's own merge, with its marks of conflict, to ``ours``."""
-    from infx.cli.revisions import git
+    from infx.forge.revisions import git
 
     names = (str(path.resolve()) for path in (ours, base, theirs))
     labels = (word for name in ("ours", "base", "theirs") for word in ("-L", name))

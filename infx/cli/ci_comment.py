@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from infx.ci.comment import Told
     from infx.ci.events import PullRequestEvent
     from infx.ci.printed import PrintedPlan, PrintedReview
-    from infx.cli.github import GitHub
+    from infx.forge.github import GitHub
     from infx.report.model import ReportModel, RunData
 
 __all__ = ["register", "workflow"]
@@ -65,7 +65,7 @@ def _comment(
 ) -> int:
     from infx.ci.comment import comment
     from infx.cli.ci_comments import read, told
-    from infx.cli.github import github
+    from infx.forge.github import github
 
     said, mark = read(event), _mark(name)
     whole = _told(said, runs or (), plan, review, image, notes or (), results)

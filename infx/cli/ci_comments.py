@@ -54,8 +54,8 @@ def _event(
     as_json: Json = False,
 ) -> int:
     from infx.ci.events import read_event
-    from infx.cli.github import github
     from infx.cli.planning_ci import append_outputs
+    from infx.forge.github import github
 
     repository, number = _which(event, number, repository)
     found = github(repository).get(f"/pulls/{number}")
@@ -115,7 +115,7 @@ def _sentence(event: PullRequestEvent) -> str:
 
 def _comments(event: Event, output: _Output, as_json: Json = False) -> int:
     from infx.ci.events import read_comments
-    from infx.cli.github import github
+    from infx.forge.github import github
 
     said = read(event)
     found = github(said.repository.full_name).pages(f"/issues/{said.number}/comments")

@@ -45,7 +45,7 @@ def _status(
 ) -> int:
     from infx.cli.ci_comment import workflow
     from infx.cli.ci_comments import read, told
-    from infx.cli.github import github
+    from infx.forge.github import github
 
     said = read(event)
     sha = commit or said.pull_request.head.sha
@@ -74,7 +74,7 @@ def _dispatch(
     as_json: Json = False,
 ) -> int:
     from infx.cli.ci_comments import told
-    from infx.cli.github import github
+    from infx.forge.github import github
 
     given = dict(map(_named, inputs or ()))
     body = {"ref": ref, "inputs": given}

@@ -45,8 +45,8 @@ def _diff(
     from infx.ci.explain import explained
     from infx.cli.options import project
     from infx.cli.output import emit, say
-    from infx.cli.planning_ci import plan_of_all, plan_of_base
-    from infx.cli.revisions import project_at
+    from infx.forge.planned import plan_of_all, plan_of_base
+    from infx.forge.revisions import project_at
 
     here = project()
     with project_at(base, here) as before:
@@ -65,8 +65,8 @@ def _diff(
 
 def _plan(rev: str) -> Plan:
     from infx.cli.options import project
-    from infx.cli.planning_ci import plan_of_all
-    from infx.cli.revisions import project_at
+    from infx.forge.planned import plan_of_all
+    from infx.forge.revisions import project_at
 
     with project_at(rev, project()) as there:
         return plan_of_all(there)

@@ -121,7 +121,7 @@ def _guard(drop_points: bool) -> Guard:
 def _place(text: str) -> Place:
     """Return the place. Raises UsageError."""
     from infx.cli.options import working_folder
-    from infx.cli.revisions import git
+    from infx.forge.revisions import git
     from infx.store.exchange import place_of
 
     here = working_folder()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infx.cli.planning_ci import plan_of_all
 from infx.config.project import Project
 from infx.domain.plan import Origin, Plan
+from infx.forge.planned import plan_of_all
 from infx.launch.runs import open_store
 from infx.plan.saved import check_inputs, read_plan, write_plan
 from tests.ci.cases import EVENTS

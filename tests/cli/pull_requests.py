@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infx.cli.planning_ci import plan_of_all
 from infx.config.project import Project
 from infx.domain.plan import Origin, Plan
 from infx.domain.record import PointRecord, Provenance
+from infx.forge.planned import plan_of_all
 from infx.launch.runs import create_run, open_store
 from infx.review.rules import load_rules
 from tests.ci.cases import EVENTS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infx.ci.events import read_comments, read_event
-from infx.cli.github import GitHub
+from infx.forge.github import GitHub
 from tests.ci.cases import EVENTS
 from tests.cli.commands import as_json, here
 from tests.cli.pull_requests import lab_in

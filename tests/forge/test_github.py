@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infx.cli.github import GitHub, RefusedError, github
 from infx.domain.errors import InfraError, UsageError
+from infx.forge.github import GitHub, RefusedError, github
 from tests.workflows.github_server import BOT, TOKEN, Answer, Repository, served
 
 LIST = "/issues/17/comments"

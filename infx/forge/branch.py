@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infx.cli.revisions import forked, git, revision
+from infx.forge.revisions import forked, git, revision
 
 if TYPE_CHECKING:
     from infx.review.bundle import Commit

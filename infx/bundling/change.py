@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infx.cli.branch import Branch, branch_of
+from infx.forge.branch import Branch, branch_of
 
 if TYPE_CHECKING:
     from infx.changelog.entry import Entry
@@ -55,8 +55,8 @@ def branch_named(base: str, head: str, event: PullRequestEvent, here: Project) -
     Raises UsageError ``bad-option`` for an event that tells none, for a head that lacks the
     event's, and for what git does not know.
     """
-    from infx.cli.planning_ci import check_head
     from infx.domain.errors import UsageError
+    from infx.forge.planned import check_head
 
     told = event.pull_request
     base, head = base or told.base.sha, head or told.head.sha
@@ -74,8 +74,8 @@ def change_of(branch: Branch, here: Project, link: str) -> BundledChange:
     Raises ConfigError for a head that cannot be planned, or whose changelog is faulty.
     """
     from infx.changelog.rules import additions
-    from infx.cli.planning_ci import changelog_bytes, checked_changelog
-    from infx.cli.revisions import project_at
+    from infx.forge.planned import changelog_bytes, checked_changelog
+    from infx.forge.revisions import project_at
 
     with project_at(branch.fork, here) as old, project_at(branch.head, here) as new:
         before, findings = _old_side(old)
@@ -91,7 +91,7 @@ def change_of(branch: Branch, here: Project, link: str) -> BundledChange:
 
 
 def _side(project: Project) -> Side:
-    from infx.cli.planning_ci import matrix_of_all
+    from infx.forge.planned import matrix_of_all
     from infx.plan.make import make_plan
 
     matrix = matrix_of_all(project)
