@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
@@ -124,10 +124,12 @@ def pair_runs(a: Sequence[Seen], b: Sequence[Seen]) -> Pairing:
     """Pair the points of two runs (or of two sets of runs that repeat each other) that are asked
     the same: model, workload and concurrency.
 
-    Where a side has several, those whose servers differ least are paired, each once. Versions,
+    Where a side has several, those whose servers differ least are paired, each once. An entry that
+    both have is compared with itself alone: what one lacks is no change of another. Versions,
     image, hardware and whatever else differs is told. Raises UsageError ``nothing-to-compare``.
     """
-    before, after = _by_asked(a), _by_asked(b)
+    both = {one.point.entry for one in a} & {one.point.entry for one in b}
+    before, after = (_by_asked(side, both) for side in (a, b))
     pairs = [
         pair
         for key in before
@@ -266,10 +268,14 @@ def _nearest_asked(a: Sequence[Seen], b: Sequence[Seen]) -> str:
     return f"all that is asked must be the same; the nearest two differ in {nearest}"
 
 
-def _by_asked(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
-    groups: dict[str, list[Seen]] = {}
+def _by_asked(
+    seen: Iterable[Seen], apart: Collection[str] = ()
+) -> dict[tuple[str, str], list[Seen]]:
+    """Return points that are asked the same, those of an entry among ``apart`` by themselves."""
+    groups: dict[tuple[str, str], list[Seen]] = {}
     for one in seen:
-        groups.setdefault(_asked(one), []).append(one)
+        entry = one.point.entry if one.point.entry in apart else ""
+        groups.setdefault((_asked(one), entry), []).append(one)
     return groups
 
 

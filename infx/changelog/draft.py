@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from infx.analysis.accuracy import judge_record
 from infx.analysis.curves import Line, line_of, lines_of
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
-from infx.changelog.entry import PLACEHOLDER, SINCE, of_run
+from infx.changelog.entry import PLACEHOLDER, SCENARIO_TYPES, SINCE, of_run
+from infx.changelog.moves import moves
 from infx.domain.plan import Plan
-from infx.domain.point import Accuracy, Agentic, FixedLengths, Point
+from infx.domain.point import Accuracy, Point
 from infx.domain.record import PointRecord
 from infx.report.baseline import TOLD
 from infx.report.charts import on_frontiers
-from infx.report.figures import count, image
+from infx.report.figures import count, figure, image
 from infx.report.model import Baseline, PointRow, Shown
 from infx.report.points import rows_of, series_of
 from infx.report.scores import told_apart
 
 __all__ = ["draft_entry"]
-
-_TYPES: Mapping[type, str] = {FixedLengths: "fixed-seq-len", Agentic: "agentic-coding"}
 
 _BARE = re.compile(r"XXX|https://[\w./-]+|[A-Za-z][\w.]*-[\w.-]*\w")
 
@@ -36,7 +35,7 @@ def draft_entry(
     run: str = "",
 ) -> str:
     """Return one entry as YAML text: keys, what was measured, headline numbers, accuracy, coverage,
-    and what changed ``since`` a baseline: image and settings old to new, points added and dropped.
+    and what changed ``since`` a baseline: image and settings old to new, arms added and dropped.
     The last sentence names the ``run``, and those that points are reused from.
 
     Descriptions are double-quoted, so that no text can be read as something else; the entry ends
@@ -44,23 +43,29 @@ def draft_entry(
     """
     points = plan.expected
     entries = list(dict.fromkeys(point.entry for point in points))
-    types = dict.fromkeys(_TYPES[type(p.workload)] for p in points if p.mode == "throughput")
+    types = dict.fromkeys(
+        SCENARIO_TYPES[type(p.workload)] for p in points if p.mode == "throughput"
+    )
     lines = ["- config-keys:", *(f"    - {_name(entry)}" for entry in entries)]
     lines += ["  scenario-type:", *(f"    - {name}" for name in types)] if types else []
-    told = [*(_since(since) if since else ()), *_description(records, points, entries, since)]
-    told += [f"{of_run(run)}{_measured(plan)}"] if run else []
+    measured = [*points, *(record.point for record in records)]
+    told = [*(_since(since, measured) if since else ())]
+    told += _description(records, points, entries, since)
+    told += [f"{of_run(run)}{_measured(records, plan)}"] if run else []
     lines += ["  description:", *(f"    - {_quoted(text)}" for text in told)]
     lines += [] if types else ["  evals-only: true"]
     return "\n".join([*lines, f"  pr-link: {_name(pr_link)}"]) + "\n"
 
 
-def _measured(plan: Plan) -> str:
-    """Tell how much of the plan this run was to measure, and what it reuses of others."""
+def _measured(records: Sequence[PointRecord], plan: Plan) -> str:
+    """Tell how much of the plan this run has records of, and what it reuses of others."""
     taken: dict[str, list[Point]] = {}
     for one in plan.reused:
         taken.setdefault(one.run_id, []).append(one.point)
     told = [f"reused from run {name}: {_share(some, plan)}" for name, some in taken.items()]
-    return "; ".join([_share(plan.points, plan), *told])
+    ran = {record.point.point_id for record in records}
+    own = [point for point in plan.points if point.point_id in ran]
+    return "; ".join([_share(own, plan), *told])
 
 
 def _share(some: Sequence[Point], plan: Plan) -> str:
@@ -71,20 +76,13 @@ def _share(some: Sequence[Point], plan: Plan) -> str:
     return ", ".join(told)
 
 
-def _since(since: Baseline) -> Iterable[str]:
-    """Tell what the report says of its baseline, then the settings and points in full."""
+def _since(since: Baseline, points: Sequence[Point]) -> Iterable[str]:
+    """Tell what the report says of its baseline, then the settings and arms in full."""
     begins = f"{SINCE}{', '.join(facts.run_id for facts in since.runs)}: "
-    yield from (f"{begins}{text}" for text in (since.headline, *since.sentences[1:]))
-    yield from (f"{begins}{text}" for text in _moves(since))
-
-
-def _moves(since: Baseline) -> Iterable[str]:
-    for setting, pairs in [*since.settings.items()][TOLD:]:
-        yield f"{setting} ({count(pairs, 'pair')})"
-    told = {"added": since.added, "dropped": since.dropped, "valid no more": since.broken}
-    for name, labels in told.items():
-        if labels:
-            yield f"{count(len(labels), 'point')} {name}: {', '.join(labels)}"
+    more = [*since.settings.items()][TOLD:]
+    settings = (f"{setting} ({count(pairs, 'pair')})" for setting, pairs in more)
+    for text in (since.headline, *since.sentences[1:], *settings, *moves(since, points)):
+        yield f"{begins}{text}"
 
 
 def _quoted(text: str) -> str:
@@ -183,7 +181,7 @@ def _headlines(valid: Sequence[PointRow]) -> list[tuple[str, PointRow]]:
 def _headline(row: PointRow) -> str:
     fast, full = (row.figures[metric.key] for metric in (NORTH_STAR, THROUGHPUT))
     return (
-        f"{full.value:.4g} {THROUGHPUT.unit}{_interval(full)} at {fast.value:.4g} "
+        f"{figure(full.value)} {THROUGHPUT.unit}{_interval(full)} at {figure(fast.value)} "
         f"{NORTH_STAR.unit}{_interval(fast)} ({NORTH_STAR.title}), conc {row.record.point.conc}"
     )
 
@@ -192,7 +190,7 @@ def _interval(shown: Shown) -> str:
     """Return the 95 % interval of a figure, nothing where one run has none."""
     if shown.low is None or shown.high is None:
         return ""
-    return f" (95 % {shown.low:.4g} … {shown.high:.4g}, {shown.runs} runs)"
+    return f" (95 % {figure(shown.low)} … {figure(shown.high)}, {shown.runs} runs)"
 
 
 def _scores(entry: str, records: Sequence[PointRecord], planned: Sequence[Point]) -> Iterable[str]:

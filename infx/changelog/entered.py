@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from infx.changelog.entry import Changelog, Entry, of_run
-from infx.changelog.history import LINK_LINE
+from infx.changelog.history import LINK_LINE, link_line
 from infx.changelog.text import layout
 
 __all__ = ["entry_of", "with_link"]
@@ -24,6 +24,6 @@ def with_link(text: str, entry: Entry, link: str) -> str:
     parts = [found.head]
     for block in found.blocks:
         is_it = block.line == entry.where.line
-        parts += [LINK_LINE.sub(f"  pr-link: {link}", block.text) if is_it else block.text]
+        parts += [LINK_LINE.sub(link_line(link), block.text) if is_it else block.text]
         parts += [block.gap]
     return "".join(parts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from infx.changelog.text import byte_findings, decoded, is_bare, readable
 from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, is_null, parse_yaml
 from infx.config.suggestions import did_you_mean
 from infx.domain.findings import Finding, Where
+from infx.domain.point import Agentic, FixedLengths, Workload
 
 __all__ = [
     "PLACEHOLDER",
@@ -28,7 +29,11 @@ PLACEHOLDER = "XXX"
 SINCE = "since run "
 """How each sentence of a description begins that compares with an earlier run."""
 
-SCENARIO_TYPES = ("fixed-seq-len", "agentic-coding")
+SCENARIO_TYPES: Mapping[type[Workload], str] = {
+    FixedLengths: "fixed-seq-len",
+    Agentic: "agentic-coding",
+}
+"""The public names of throughput workloads."""
 
 _FIELDS = (
     *("config-keys", "description", "pr-link", "evals-only", "all-evals", "append-only"),
@@ -195,9 +200,10 @@ class _Reader:
         """Return the scenario types."""
         found = self.texts("scenario-type")
         for scalar in found:
-            if scalar.text not in SCENARIO_TYPES:
+            if scalar.text not in SCENARIO_TYPES.values():
                 sentence = f"`{scalar.text}` is no scenario type"
-                hint = did_you_mean(scalar.text, SCENARIO_TYPES) or " or ".join(SCENARIO_TYPES)
+                types = SCENARIO_TYPES.values()
+                hint = did_you_mean(scalar.text, types) or " or ".join(types)
                 self._report.error("unknown-value", sentence, scalar.where, hint)
         return tuple(scalar.text for scalar in found)
 

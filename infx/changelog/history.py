@@ -11,24 +11,34 @@ from itertools import zip_longest
 from infx.changelog.text import Block, Layout, layout
 from infx.domain.findings import Finding, Where
 
-__all__ = ["LINK", "LINK_LINE", "History", "ended", "history_of"]
+__all__ = ["LINK", "LINK_LINE", "History", "ended", "history_of", "link_line"]
 
 LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/pull/[1-9][0-9]*", re.ASCII)
 """The canonical address of a pull request."""
 
-LINK_LINE = re.compile(r"^ +pr-link: *([\"']?)(?P<link>\S+)\1 *$", re.MULTILINE)
+LINK_LINE = re.compile(r"^  pr-link: *([\"']?)(?P<link>\S+)\1 *$", re.MULTILINE)
+"""The line of an entry's link: deeper ones are of a text that spells one."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """``added`` are the blocks after those that stood there, ``corrected`` those of which the link
-    alone was made canonical; ``findings`` are all other changes, ``boundary`` is the line at which
-    what stood there has ended."""
+    """``added`` are the blocks after those that stood there, ``inserted`` those among them, which
+    ``insertions`` tell; ``corrected`` are those of which the link alone was made canonical.
+    ``changes`` are all other changes; without any ``stood`` has a block for each of the base.
+    ``boundary`` is the line at which what stood there has ended."""
 
     added: tuple[Block, ...]
+    inserted: tuple[Block, ...]
     corrected: tuple[Block, ...]
-    findings: tuple[Finding, ...]
+    stood: tuple[Block, ...]
+    changes: tuple[Finding, ...]
+    insertions: tuple[Finding, ...]
     boundary: int
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that history does not allow."""
+        return (*self.changes, *self.insertions)
 
 
 def history_of(base: str, head: str, file: str) -> History:
@@ -37,6 +47,11 @@ def history_of(base: str, head: str, file: str) -> History:
     Blank lines after the last entry of ``base`` are not history.
     """
     return _Comparison(layout(base), layout(head), file).history()
+
+
+def link_line(link: str) -> str:
+    """Return the line that a link stands on, as infx writes it."""
+    return f"  pr-link: {link}"
 
 
 def ended(text: str) -> str:
@@ -50,8 +65,10 @@ class _Comparison:
     def __init__(self, base: Layout, head: Layout, file: str) -> None:
         self._base, self._head, self._file = base, head, file
         self._added: list[Block] = []
+        self._inserted: list[Block] = []
         self._corrected: list[Block] = []
-        self._findings: list[Finding] = []
+        self._stood: list[Block] = []
+        self._changes: list[Finding] = []
         self._boundary = 1
 
     def history(self) -> History:
@@ -62,8 +79,18 @@ class _Comparison:
             for index, block in zip_longest(range(first, last), others):
                 self._meet(index, block, is_end)
         return History(
-            tuple(self._added), tuple(self._corrected), tuple(self._findings), self._boundary
+            added=tuple(self._added),
+            inserted=tuple(self._inserted),
+            corrected=tuple(self._corrected),
+            stood=tuple(self._stood),
+            changes=tuple(self._changes),
+            insertions=tuple(map(self._insertion, self._inserted)),
+            boundary=self._boundary,
         )
+
+    def _insertion(self, block: Block) -> Finding:
+        sentence = "an entry is inserted among those that stood there"
+        return self._finding(sentence, block.line, 1)
 
     def _has_its_header(self) -> bool:
         """An empty file may get one; the blank line that sets it apart comes with an entry."""
@@ -91,10 +118,11 @@ class _Comparison:
         elif block is not None and is_end:
             self._added.append(block)
         elif block is not None:
-            self._changed("an entry is inserted among those that stood there", block.line, 1)
+            self._inserted.append(block)
 
     def _compare(self, index: int, block: Block) -> None:
         old = self._base.blocks[index]
+        self._stood.append(block)
         end = block.line + block.text.count("\n")
         self._boundary = max(self._boundary, end)
         if ended(old.text) != ended(block.text):
@@ -115,14 +143,18 @@ class _Comparison:
         self._changed(f"the entry of line {old.line} of the base is gone", self._boundary, 1)
 
     def _changed(self, sentence: str, line: int, col: int) -> None:
-        where = Where(self._file, line, col)
-        self._findings.append(Finding("history-changed", "error", sentence, where))
+        self._changes.append(self._finding(sentence, line, col))
+
+    def _finding(self, sentence: str, line: int, col: int) -> Finding:
+        return Finding("history-changed", "error", sentence, Where(self._file, line, col))
 
 
 def _is_correction(old: str, new: str) -> bool:
-    """Return True when nothing but the link differs, and the new one is canonical."""
+    """Return True when nothing but the link differs, and the new one is canonical and plain."""
     was, now = LINK_LINE.search(old), LINK_LINE.search(new)
-    if not was or not now or not LINK.fullmatch(now["link"]):
+    if not was or not now or was["link"] == now["link"] or not LINK.fullmatch(now["link"]):
+        return False
+    if now[0] != link_line(now["link"]):
         return False
     return old[: was.start()] == new[: now.start()] and old[was.end() :] == new[now.end() :]
 

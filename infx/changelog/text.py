@@ -19,7 +19,6 @@ __all__ = [
     "decoded",
     "is_bare",
     "layout",
-    "place",
     "readable",
 ]
 
@@ -61,7 +60,8 @@ def decoded(data: bytes, file: str) -> str | Finding:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
         sentence = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        return Finding("not-utf8", "error", sentence, place(before, len(before), file))
+        where = Where(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return Finding("not-utf8", "error", sentence, where)
 
 
 def layout(text: str) -> Layout:
@@ -98,19 +98,12 @@ def byte_findings(text: str, file: str) -> Iterator[Finding]:
     yield from _gaps(layout(text.removeprefix("\ufeff")), file)
 
 
-def place(text: str, offset: int, file: str) -> Where:
-    """Return the line and column of a character of ``text``."""
-    return Where(file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
-
-
 def _controls(text: str, file: str) -> Iterator[Finding]:
     """Yield the first of each kind on every line."""
-    seen = set()
-    for match in _CONTROL.finditer(text):
-        where = place(text, match.start(), file)
-        if (where.line, match[0]) not in seen:
-            seen.add((where.line, match[0]))
-            name = _NAMES.get(match[0], f"the control character U+{ord(match[0]):04X}")
+    for number, line in enumerate(text.split("\n"), 1):
+        for char in dict.fromkeys(_CONTROL.findall(line)):
+            name = _NAMES.get(char, f"the control character U+{ord(char):04X}")
+            where = Where(file, number, line.index(char) + 1)
             yield Finding("control-character", "error", f"{name} stands here", where)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from infx.ci.diff import scenario_type
+from infx.ci.diff import scenario, scenario_type
 from infx.domain.identity import content_id
 from infx.domain.plan import Job, Plan
 from infx.domain.point import Point
@@ -28,8 +28,8 @@ class Canary:
 
 
 def canaries(points: Iterable[Point], changed: Collection[tuple[str, str]]) -> tuple[Point, ...]:
-    """Return for each entry the cheapest point of each scenario type in ``changed`` (pairs of an
-    entry and a type); of all its types where none of them is selected.
+    """Return for each entry the cheapest point of each scenario type: of the scenarios in
+    ``changed`` (pairs of an entry and a `scenario`), or of all where none of them is measured.
 
     An evaluation is one only where nothing else is measured. Among equals the lowest concurrency,
     then the plan's order.
@@ -42,12 +42,11 @@ def canaries(points: Iterable[Point], changed: Collection[tuple[str, str]]) -> t
 
 def _of_entry(points: list[Point], changed: Collection[tuple[str, str]]) -> list[Point]:
     timed = [point for point in points if point.mode == "throughput"] or points
+    touched = [point for point in timed if (point.entry, scenario(point)) in changed]
     types: dict[str, list[Point]] = {}
-    for point in timed:
+    for point in touched or timed:
         types.setdefault(scenario_type(point), []).append(point)
-    entry = points[0].entry
-    touched = [some for name, some in types.items() if (entry, name) in changed]
-    return [min(some, key=_cost) for some in touched or types.values()]
+    return [min(some, key=_cost) for some in types.values()]
 
 
 def _cost(point: Point) -> tuple[float, int, int]:

@@ -133,7 +133,8 @@ def _plan(told: PrintedPlan | None, cut: Cut) -> list[str]:
     found = _findings(told.diagnostics, cut)
     if told.data is None:
         return ["### FAIL: what is asked for cannot be planned", *found]
-    parts = [f"### Plan: {safe(cut.text(f'{told.data.decision}: {told.data.reason}'))}"]
+    head = "FAIL" if any(one.level == "error" for one in told.diagnostics) else "Plan"
+    parts = [f"### {head}: {safe(cut.text(f'{told.data.decision}: {told.data.reason}'))}"]
     if not told.data.submission_valid:
         parts.append(bold("What is measured so is not valid for submission."))
     return [*parts, *found, *_jobs(told.data, cut)]

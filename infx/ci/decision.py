@@ -22,7 +22,8 @@ Decision = Literal["sweep", "reuse", "publish", "nothing"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What a pull request changes: the plans of its base and head, what it adds to the changelog,
-    and what was found while they were read; ``head_sha`` is the commit of ``head``."""
+    and what was found while they were read; ``head_sha`` is the commit that it is
+    measured as: the event's last one, or that of ``head`` where git does not have it."""
 
     base: Plan
     head: Plan

@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from infx.changelog.entry import SCENARIO_TYPES
 from infx.domain.axes import kebab
 from infx.domain.identity import content_id
 from infx.domain.plan import Plan
-from infx.domain.point import Agentic, FixedLengths, Point, Workload
+from infx.domain.point import Agentic, FixedLengths, Point
 from infx.domain.serial import to_plain
 from infx.plan.resolve import workload_identity
 
@@ -22,12 +23,11 @@ __all__ = [
     "differing",
     "fields_of",
     "identity",
+    "scenario",
     "scenario_type",
 ]
 
 _ABSENT = "-"
-
-_TYPES: dict[type[Workload], str] = {FixedLengths: "fixed-seq-len", Agentic: "agentic-coding"}
 
 _NAMES = {
     "model": ("name", "precision", "weights", "tokenizer"),
@@ -79,12 +79,10 @@ class PlanDiff:
         return frozenset(point.point_id for point in (*self.appeared, *after))
 
     @property
-    def new_types(self) -> frozenset[tuple[str, str]]:
-        """The pairs of an entry and the public name of its scenario (``""``: an evaluation) that
-        have a new identity."""
+    def new_scenarios(self) -> frozenset[tuple[str, str]]:
+        """The pairs of an entry and its `scenario` that have a new identity."""
         after = (change.after for change in self.changed)
-        points = (*self.appeared, *after)
-        return frozenset((point.entry, scenario_type(point)) for point in points)
+        return frozenset((point.entry, scenario(point)) for point in (*self.appeared, *after))
 
     @property
     def gone(self) -> tuple[Point, ...]:
@@ -99,7 +97,16 @@ class PlanDiff:
 
 def scenario_type(point: Point) -> str:
     """Return the public name of a throughput point's scenario; ``""`` of an evaluation."""
-    return _TYPES.get(type(point.workload), "")
+    return SCENARIO_TYPES.get(type(point.workload), "")
+
+
+def scenario(point: Point) -> str:
+    """Return the lengths or the data set of a throughput point, however long it is measured; ``""``
+    of an evaluation."""
+    load = point.workload
+    if isinstance(load, Agentic):
+        return load.trace
+    return load.words if isinstance(load, FixedLengths) else ""
 
 
 def identity(point: Point) -> dict[str, Any]:

@@ -25,6 +25,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+_EVENT = "hand over the file that GITHUB_EVENT_PATH names"
+"""The next step for whoever handed over something else."""
+
 _OTHERS = {
     "review": "a review of a pull request",
     "thread": "a thread of a review",
@@ -211,14 +214,15 @@ def read_comments(data: bytes, source: str = "comments.json") -> Sequence[Commen
 
     Raises ConfigError (``bad-event``).
     """
-    return _decoded(data, tuple[Comment, ...], source)
+    hint = "hand over the list that infx ci comments writes"
+    return _decoded(data, tuple[Comment, ...], source, hint)
 
 
-def _decoded(data: bytes, kind: type[T], source: str) -> T:
+def _decoded(data: bytes, kind: type[T], source: str, hint: str = _EVENT) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _bad(str(error), source) from error
+        raise _bad(str(error), source, hint) from error
 
 
 def _other(parts: Collection[str], source: str) -> ConfigError:
@@ -227,8 +231,6 @@ def _other(parts: Collection[str], source: str) -> ConfigError:
     return _bad(f"this is an event of {what}", source, hint)
 
 
-def _bad(
-    fault: str, source: str, hint: str = "hand over the file that GITHUB_EVENT_PATH names"
-) -> ConfigError:
+def _bad(fault: str, source: str, hint: str = _EVENT) -> ConfigError:
     sentence = f"not what GitHub sends of a pull request: {fault}"
     return ConfigError([Finding("bad-event", "error", sentence, Where(source), hint)])

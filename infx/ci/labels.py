@@ -153,11 +153,11 @@ def _faults(
     found = []
     if len(primaries) > 1:
         sentence = f"{_listed(primaries)} each ask for a sweep; a pull request has one of them"
-        hint = f"remove {_listed(list(primaries)[1:])}, or the others"
+        hint = "keep the one that is meant, remove the rest"
         found.append(Finding("two-primaries", "error", sentence, hint=hint))
     if modifiers and not primaries:
-        sentence = f"{_listed(modifiers)} changes a sweep, and no label asks for one"
-        hint = f"add one of {', '.join(rules.primaries)}, or remove it"
+        sentence = f"no label asks for the sweep that {_listed(modifiers)} would change"
+        hint = f"add one of {', '.join(rules.primaries)}, or remove {_listed(modifiers)}"
         found.append(Finding("modifier-alone", "error", sentence, hint=hint))
     return found
 
@@ -178,4 +178,5 @@ def _sweep_like(label: str, rules: LabelRules) -> bool:
 
 
 def _listed(names: Collection[str]) -> str:
-    return " and ".join(names)
+    *more, last = names
+    return f"{', '.join(more)} and {last}" if more else last

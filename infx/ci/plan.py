@@ -21,6 +21,7 @@ from infx.domain.errors import ConfigError
 from infx.domain.findings import Finding
 from infx.domain.plan import Origin, Plan
 from infx.domain.point import Agentic
+from infx.report.figures import count
 
 __all__ = ["plan", "settled"]
 
@@ -67,9 +68,11 @@ def plan(
         return replace(found, reason=reason)
     _check(selection)
     command = _command(event, comments, rules)
-    known = replace(found, entries=selection.entries, plan=_selected(change.head, selection))
+    selected = _selected(change.head, selection)
+    known = replace(found, entries=selection.entries, plan=selected)
     if event.merges or not asked:
         return published(known, change.head, event, stored or (), command)
+    known = replace(known, warnings=(*told, *_idle(selected, asked, rules)))
     return _open(known, event, asked, command, stored, difference)
 
 
@@ -124,7 +127,7 @@ def _nothing(
         decision="nothing",
         reason=reason,
         pull_request=event.number,
-        head_sha=event.pull_request.head.sha or (change.head_sha if change else ""),
+        head_sha=(change.head_sha if change else "") or event.pull_request.head.sha,
         settings=asked,
         reusable=asked is None or asked.reusable,
     )
@@ -168,12 +171,11 @@ def _open(
     assert known.plan
     wanted = shortened(known.plan, asked.fast) if asked.fast else known.plan
     valid = submission_valid(wanted.points)
-    told = (*known.warnings, *_idle(wanted, asked))
-    found = replace(known, plan=wanted, submission_valid=valid, warnings=told)
+    found = replace(known, plan=wanted, submission_valid=valid)
     if not wanted.points:
         return replace(found, reason=_empty(known))
     if command and not asked.reusable:
-        found = replace(found, warnings=(*told, _unfollowed(command)))
+        found = replace(found, warnings=(*found.warnings, _unfollowed(command)))
     elif command:
         return _as_asked(found, command, stored, event.repository.full_name)
     if event.comment:
@@ -215,19 +217,34 @@ def _swept(
     left = reused(found.plan, measured_by(runs))
     used = tuple(dict.fromkeys(one.run_id for one in left.reused))
     if not left.points:
-        reason = f"all {len(left.reused)} points are measured already, in {' and '.join(used)}"
+        reason = f"all {len(left.reused)} points are measured already, in {_and(used)}"
         return replace(found, decision="reuse", reason=reason, plan=left, runs=used)
-    first = canaries(left.points, difference.new_types) if asked.canary else ()
+    first = canaries(left.points, difference.new_scenarios) if asked.canary else ()
     led, birds = led_by(left, first)
-    more = f", {len(left.reused)} reused" if used else ""
+    jobs, more = count(len(led.jobs), "job"), f", {len(left.reused)} reused" if used else ""
     return replace(
         found,
         decision="sweep",
-        reason=f"{asked.primary}: {len(led.points)} points in {len(led.jobs)} jobs{more}",
+        reason=f"{asked.primary}: {count(len(led.points), 'point')} in {jobs}{more}",
         canaries=birds,
         plan=replace(led, origin=_origin(found, event)),
         runs=used,
+        warnings=(*found.warnings, *_apart(led)),
     )
+
+
+def _apart(swept: Plan) -> list[Finding]:
+    """Return a warning where jobs are for several clusters, as `infx sweep` refuses the plan."""
+    clusters = list(dict.fromkeys(job.cluster for job in swept.jobs))
+    if len(clusters) < 2:
+        return []
+    told = f"what is selected is for {_and(clusters)}: no run measures several clusters"
+    hint = "announce the entries of each cluster in a pull request of their own"
+    return [Finding("many-clusters", "warning", told, hint=hint)]
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)
 
 
 def _origin(found: CiPlan, event: PullRequestEvent) -> Origin:
@@ -246,12 +263,17 @@ def _empty(found: CiPlan) -> str:
     return "nothing of what the changelog entries select is there to measure"
 
 
-def _idle(wanted: Plan, asked: Settings) -> list[Finding]:
-    """Return a warning for a label that changes nothing of what is selected."""
+def _idle(selected: Plan, asked: Settings, rules: LabelRules) -> list[Finding]:
+    """Return a warning for each label that changes nothing of what is selected."""
+    agentic = any(isinstance(point.workload, Agentic) for point in selected.points)
+    scored = any(point.mode == "evaluation" for point in selected.points)
     found = []
-    if asked.fast and not any(isinstance(p.workload, Agentic) for p in wanted.points):
-        found.append("no replay of recorded sessions is selected to be shortened")
-    if asked.every_evaluation and not any(p.mode == "evaluation" for p in wanted.points):
-        found.append("no selected entry plans an evaluation to be made at every point")
-    labels = ", ".join(asked.modifiers)
-    return [Finding("label-idle", "warning", f"{labels}: {text}") for text in found]
+    for name in asked.modifiers:
+        modifier = rules.modifiers[name]
+        if modifier.agentic and not agentic:
+            told = f"{name}: no replay of recorded sessions is selected to be shortened"
+            found.append(Finding("label-idle", "warning", told))
+        if modifier.evaluations == "every" and not scored:
+            told = f"{name}: no selected entry plans an evaluation to be made at every point"
+            found.append(Finding("label-idle", "warning", told))
+    return found

@@ -43,7 +43,10 @@ def _live(store: Store, mine: Sequence[RunData]) -> list[RunData]:
     if found := live_runs(store, mine):
         return found
     entries = ", ".join(sorted(_entries(mine)))
-    text = f"no earlier run is live for {entries}: {_file(store)} names none"
+    if live_curves(store).runs_of(_entries(mine)):
+        text = f"what is live for {entries} is this run itself"
+        raise UsageError("bad-option", text, hint="name an earlier run: --baseline RUN")
+    text = f"nothing is live for {entries}: {_file(store)} names no run"
     hint = "bring the live curves here: infx store pull PLACE"
     raise UsageError("bad-option", text, hint=hint)
 
@@ -65,7 +68,7 @@ def live_curves(store: Store) -> Live:
 
 
 def _file(store: Store) -> Path:
-    from infx.store.places import LIVE
+    from infx.store.live import LIVE
 
     return store.path.parent / LIVE
 

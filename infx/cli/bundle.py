@@ -94,6 +94,8 @@ def _bundle(
     path = pack(made.files, output)
     for finding in made.findings:
         say(f"{finding.level}: {finding}")
+    if not made.bundle.runs:
+        say("no run in the store was made for it: bring one (infx store pull), or name one")
     if as_json:
         emit("bundle", _data(made, path), diagnostics=made.findings)
     else:

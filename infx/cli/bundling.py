@@ -71,12 +71,14 @@ def bundled(sources: Sources, tell: Callable[[int, int], None]) -> Made:
     Raises ConfigError and UsageError for whatever of the sources is malformed, missing, unfinished
     or of another repository.
     """
+    from infx.bundling.derived import check_derived
     from infx.bundling.evidence import gathered, pointing
     from infx.review.reading import bundle_of
     from infx.review.writing import bundle_files
 
     parts = _parts(sources)
     found = parts.found
+    check_derived(found.used, found.folders)
     evidence = gathered(found.used, found.folders, sources.limit_bytes, tell)
     whole = replace(
         _bundle(parts, sources),
@@ -151,9 +153,10 @@ def _bundle(parts: _Parts, sources: Sources) -> Bundle:
 
     change, below, records = parts.change, parts.branch.folder, parts.records
     versions = gathering.engine_versions(records)
+    plans = change.before.plan, change.after.plan
+    shown = gathering.shown(*plans, change.additions)
     before, after = (
-        gathering.planned(gathering.selected(side.plan, change.additions))
-        for side in (change.before, change.after)
+        gathering.planned(point for point in plan.points if point.entry in shown) for plan in plans
     )
     return bundle.Bundle(
         manifest=_manifest(parts, 0, 0),
@@ -230,7 +233,8 @@ def _listed(path: Path | None, kind: type[tuple[T, ...]]) -> tuple[T, ...]:
     from infx.cli.planning_ci import bytes_of
     from infx.domain.serial import decode
 
-    return decode(bytes_of(path), kind, source=str(path)) if path else ()
+    hint = "write it as docs/review.md shows it"
+    return decode(bytes_of(path), kind, source=str(path), hint=hint) if path else ()
 
 
 def _goldens(change: BundledChange, records: Sequence[PointRecord]) -> dict[str, str]:

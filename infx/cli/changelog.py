@@ -72,7 +72,8 @@ def _check(
         read,
     )
 
-    check_link(pr_link)
+    if pr_link:
+        check_link(pr_link)
     path = path_of(file)
     head = read_changelog(read(path), str(file or path.name))
     if base is None:
@@ -97,6 +98,7 @@ def _told(head: Changelog, found: tuple[Finding, ...], as_json: bool) -> int:
 
     from infx.cli.output import emit, say
     from infx.config.diagnostics import format_findings
+    from infx.report.figures import count
 
     counts = Counter(finding.level for finding in found)
     if as_json:
@@ -107,8 +109,9 @@ def _told(head: Changelog, found: tuple[Finding, ...], as_json: bool) -> int:
         marked = [f if f.level == "error" else _marked(f) for f in found]
         shown = format_findings(marked, lambda where: lines[where.line - 1] if where.line else None)
         print(shown, end="\n" if shown else "")
-        told = ", ".join(f"{number} {level}s" for level, number in sorted(counts.items()))
-        say(f"{head.file}: {len(head.entries)} entries, {told or 'nothing is wrong'}")
+        told = ", ".join(count(number, level) for level, number in sorted(counts.items()))
+        of = "1 entry" if len(head.entries) == 1 else f"{len(head.entries)} entries"
+        say(f"{head.file}: {of}, {told or 'nothing is wrong'}")
     return 1 if counts["error"] else 0
 
 
@@ -134,8 +137,13 @@ def _merge(
 ) -> int:
     from infx.changelog.merge import merge
     from infx.cli.changelogs import are_ours_last, leave_to_git, text_of, write
+    from infx.domain.errors import ConfigError
 
-    texts = (text_of(base), text_of(ours), text_of(theirs))
+    try:
+        texts = (text_of(base), text_of(ours), text_of(theirs))
+    except ConfigError:
+        leave_to_git(base, ours, theirs)
+        raise
     merged = merge(*texts, ours_last=are_ours_last() if ours_last is None else ours_last)
     if isinstance(merged, tuple):
         leave_to_git(base, ours, theirs)

@@ -40,7 +40,8 @@ def read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        found = Finding("file-not-found", "error", "there is no such file", Where(str(path)))
+        hint = "infx changelog add writes it"
+        found = Finding("file-not-found", "error", "there is no such file", Where(str(path)), hint)
     except OSError as error:
         found = Finding("file-unreadable", "error", str(error.strerror), Where(str(path)))
     raise ConfigError([found])
@@ -82,7 +83,7 @@ def check_link(link: str) -> None:
     from infx.changelog.history import LINK
     from infx.domain.errors import UsageError
 
-    if link not in ("", PLACEHOLDER) and not LINK.fullmatch(link):
+    if link != PLACEHOLDER and not LINK.fullmatch(link):
         hint = "write https://github.com/OWNER/REPOSITORY/pull/NUMBER"
         raise UsageError("bad-option", f"--pr {link!r} is no pull request", hint=hint)
 

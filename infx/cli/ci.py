@@ -67,7 +67,7 @@ def _plan(
     as_json: Json = False,
 ) -> int:
     from infx.ci.outputs import outputs as told_of
-    from infx.cli.output import emit
+    from infx.cli.output import emit, say
     from infx.cli.planning_ci import append_outputs, ci_plan
     from infx.plan.saved import write_plan
 
@@ -75,6 +75,8 @@ def _plan(
     code = 1 if made.faults else 0
     if output and made.plan and made.decision != "nothing" and not made.faults:
         write_plan(made.plan, output)
+    elif output:
+        say(f"no plan is written to {output}")
     if outputs:
         append_outputs(told_of(made), outputs)
     if as_json:

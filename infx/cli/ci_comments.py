@@ -131,7 +131,7 @@ def told(sentence: str, command: str, data: Mapping[str, Any], as_json: bool) ->
 
     if as_json:
         emit(command, data)
-    else:
+    elif sentence:
         print(sentence)
     return 0
 

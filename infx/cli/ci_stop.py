@@ -40,16 +40,20 @@ def _stop(
     from infx.ci.under_way import goes_on
     from infx.cli.ci_comments import read, told
     from infx.cli.options import results_dir
+    from infx.cli.output import say
     from infx.cli.planning_ci import append_outputs
     from infx.plan.saved import read_plan
 
     said = read(event)
     folder = results_dir(results)
-    wanted = {point.point_id for point in read_plan(plan).points} if plan else set()
+    asked = read_plan(plan) if plan else None
+    wanted = {point.point_id for point in asked.points} if asked else set()
     running = _under_way(folder, said.repository.full_name, said.number)
-    on = goes_on(running, wanted)
+    on = goes_on(running, wanted, asked.origin if asked else None)
     stopped = [run.run_id for run in running if run is not on]
     _cancel(folder, stopped)
+    if not running:
+        say(f"no run of {said.repository.full_name}#{said.number} is under way in {folder}")
     name = on.run_id if on else ""
     if to:
         append_outputs({"goes_on": name, "stopped": " ".join(stopped)}, to)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from infx.config.project import Project
     from infx.domain.errors import InfxError
     from infx.domain.plan import Plan
-    from infx.store import RunRow, Store
+    from infx.store import RunRow, RunState, Store
 
 __all__ = ["LOG", "start", "wait"]
 
@@ -44,16 +44,19 @@ def start(
     A scheduler is given what may go now: what waits for it goes when somebody drives the run. Jobs
     of this machine get a driver of their own. ``canary`` as in `driving.begun`.
     """
-    from infx.cli.driving import begun, drive, tell_going
+    from infx.cli.driving import begun, driven, finish, tell_going
 
     how = begun(plan, sources, project, results, canary=canary, fail_fast=fail_fast)
     with how as (store, run, executor, asked):
         at_once = replace(asked, until_s=0)
         if executor.durable:
-            return drive(store, run, executor, at_once, checked=False, as_json=as_json)
-        driver = _driver(store, run)
-        if _unfinished(store, run) and driver.poll() is not None:
-            raise _died(run, driver.returncode)
+            with driven(store, run, executor, at_once, checked=False) as (plan, _):
+                if _state(store, run) == "cancelled":
+                    return finish(store, run.run_id, plan, as_json=as_json)
+        else:
+            driver = _driver(store, run)
+            if _unfinished(store, run) and driver.poll() is not None:
+                raise _died(run, driver.returncode)
         return tell_going(store, run.run_id, at_once, as_json=as_json)
 
 
@@ -133,9 +136,13 @@ def _followed(store: Store, run: RunRow, plan: Plan, until_s: float, as_json: bo
 
 
 def _unfinished(store: Store, run: RunRow) -> bool:
+    return _state(store, run) == "running"
+
+
+def _state(store: Store, run: RunRow) -> RunState:
     from infx.store import find_run
 
-    return find_run(store, run.run_id).state == "running"
+    return find_run(store, run.run_id).state
 
 
 def _driver(store: Store, run: RunRow) -> subprocess.Popen[bytes]:

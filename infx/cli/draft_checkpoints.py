@@ -20,17 +20,15 @@ _LARGEST_HEADER = 100 * 2**20
 
 
 def drafts_on(records: Iterable[PointRecord], root: Path, given: Sequence[Draft]) -> list[Draft]:
-    """Return the drafts that are ``given``, and of the others that servers used those whose
-    checkpoint is on this machine; ``root`` is the project's folder."""
-    from infx.review.shipped import draft_of, drafting
+    """Return the drafts that are ``given``, and those that servers used whose checkpoint is on this
+    machine, which says itself what it holds; ``root`` is the project's folder."""
+    from infx.review.shipped import agreed, draft_of, drafting
 
-    told = {draft.model for draft in given}
-    found = list(given)
+    found = {draft.model: draft for draft in given}
     for model, some in drafting(records).items():
-        kept = None if model in told else _checkpoint(some[0], root)
-        if kept:
-            found.append(draft_of(model, kept, some))
-    return found
+        if kept := _checkpoint(some[0], root):
+            found[model] = agreed(found.get(model), draft_of(model, kept, some))
+    return list(found.values())
 
 
 def _checkpoint(record: PointRecord, root: Path) -> Checkpoint | None:

@@ -73,7 +73,7 @@ def begun(
     """Make a run of ``plan`` that nobody drives yet: its open store, and how it is to be driven.
 
     Without a word about it a canary goes first where the plan chooses one, and where jobs do not
-    run one after another.
+    run one after another, unless labels made the plan and chose none.
     """
     from infx.cli.reusing import check_reused
     from infx.launch.runs import open_store
@@ -107,7 +107,10 @@ def asked_again(
 
 
 def _wants_canary(plan: Plan, executor: Executor, said: bool | None) -> bool:
-    return said if said is not None else executor.durable or bool(plan.canaries)
+    if said is not None:
+        return said
+    by_labels = plan.origin is not None  # which ask for canaries by choosing them
+    return bool(plan.canaries) or (executor.durable and not by_labels)
 
 
 def made(

@@ -126,14 +126,21 @@ def _is_there(run: RunRow) -> bool:
 
 def entered(text: str, file: str, draft: Drafted, pr_link: str) -> Entered:
     """Return the changelog ``text`` of ``file`` with the entry below it. A run is entered once: the
-    entry that stands there gets the link that is given in the place of a placeholder."""
+    entry that stands there gets the link that is given in the place of a placeholder.
+
+    Raises ConfigError where the entry could not be read back: what stands above it is broken.
+    """
     from infx.changelog.entered import entry_of, with_link
     from infx.changelog.entry import PLACEHOLDER, read_changelog
     from infx.changelog.merge import append
+    from infx.domain.errors import ConfigError
 
     stood = entry_of(read_changelog(text.encode(), file), draft.run_id)
     if stood is None:
-        return Entered(text=append(text, draft.text), written=True, sentence=f"written to {file}")
+        whole = read_changelog(append(text, draft.text).encode(), file)
+        if entry_of(whole, draft.run_id) is None:
+            raise ConfigError(whole.findings)
+        return Entered(text=whole.text, written=True, sentence=f"written to {file}")
     place = f"run {draft.run_id} is entered already, {stood.where}"
     if stood.pr_link == PLACEHOLDER != pr_link:
         linked = with_link(text, stood, pr_link)

@@ -14,7 +14,7 @@ from infx.forge.planned import (
     plan_of_all,
     plan_of_base,
 )
-from infx.forge.revisions import forked, project_at, revision
+from infx.forge.revisions import forked, is_known, project_at, revision
 
 if TYPE_CHECKING:
     from infx.ci.decision import Change, CiPlan
@@ -88,6 +88,7 @@ def _change(base: str, head: str, event: PullRequestEvent, here: Project) -> Cha
 
     commit = revision(head, here.root)
     check_head(event, head, commit, here.root)
+    told = event.pull_request.head.sha  # a recorded event may tell one that git never saw
     with project_at(forked(base, head, here.root), here) as old, project_at(commit, here) as new:
         before, findings = plan_of_base(old)
         text = changelog_bytes(old).decode("utf-8", "replace")
@@ -97,7 +98,7 @@ def _change(base: str, head: str, event: PullRequestEvent, here: Project) -> Cha
             head=plan_of_all(new),
             additions=additions(text, changelog),
             findings=findings,
-            head_sha=commit,
+            head_sha=told if told and is_known(told, here.root) else commit,
         )
 
 
@@ -108,4 +109,5 @@ def bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError("bad-option", f"{path} cannot be read: {error.strerror}") from error
+        text = f"{path} cannot be read: {error.strerror}"
+        raise UsageError("bad-option", text, hint="name a file that is there") from error

@@ -37,7 +37,7 @@ def _review(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.output import emit
+    from infx.cli.output import emit, talking
     from infx.review.checks import review
     from infx.review.reading import read_bundle
 
@@ -49,7 +49,8 @@ def _review(
     if as_json:
         emit("review", found, ok=not code)
     else:
-        _print(found)
+        with talking("stdout"):  # a reader who leaves (`| head`) changes no verdict
+            _print(found)
     return code
 
 
@@ -74,7 +75,11 @@ def _print(found: Review) -> None:
     ends = Counter(check.verdict for check in found.checks)
     counts = ", ".join(f"{ends[verdict]} {verdict}" for verdict in order if ends[verdict])
     which = f"{found.repository}#{found.pull_request} at {found.head[:12]}"
-    print(f"\n{found.verdict}: {which}: {counts}" + (f"\nnote: {found.note}" if found.note else ""))
+    print(f"\n{found.verdict}: {which}: {counts}")
+    if found.rules:
+        print(f"by the repository's own rules: {', '.join(found.rules)}")
+    if found.note:
+        print(f"note: {found.note}")
 
 
 def _print_check(check: CheckResult) -> None:

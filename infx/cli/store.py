@@ -13,11 +13,8 @@ from infx.cli.options import Json, Results
 if TYPE_CHECKING:
     from infx.domain.findings import Finding
     from infx.domain.point import Point
-    from infx.store.exchange import Guard, Incoming, Sent
+    from infx.store.exchange import Guard, Incoming, Place, Pulled, Pushed, Sent
     from infx.store.live import Live
-    from infx.store.places import Place
-    from infx.store.pull import Pulled
-    from infx.store.push import Pushed
 
 __all__ = ["register"]
 
@@ -138,7 +135,8 @@ def _tell_sent(place: Place, sent: Sent, as_json: bool) -> int:
         emit("store-push", data, ok=not sent.refused, diagnostics=sent.refused)
         return 1 if sent.refused else 0
     for one in sent.pushed:
-        print(f"run {one.run_id} {_SAID[one.what]}: {_how_far(one)}, {_size(one.size_bytes)}")
+        stands = f"{_how_far(one)}, {_size(one.size_bytes)} in {place.shown}"
+        print(f"run {one.run_id} {_SAID[one.what]}: {stands}")
         if one.left:
             say(f"left behind: {_named_sizes(one.left)}")
     _tell_live(sent.live)
@@ -156,7 +154,7 @@ def _tell_live(live: Live | None) -> None:
 
 
 def _how_far(one: Pushed | Pulled) -> str:
-    from infx.store.push import Pushed
+    from infx.store.exchange import Pushed
 
     done, whole = one.state.done if isinstance(one, Pushed) else one.done
     under_way = one.state.under_way if isinstance(one, Pushed) else one.under_way
@@ -211,7 +209,10 @@ def _pull(
 def _tell_incoming(place: Place, incoming: Incoming, as_json: bool) -> int:
     from infx.cli.output import emit, say
 
+    first, *more = incoming.refused or (None,)
     if as_json:
+        if first:
+            raise first
         data = {"place": place.shown, "runs": incoming.pulled, "live": _live_data(incoming.live)}
         emit("store-pull", data)
         return 0
@@ -222,6 +223,10 @@ def _tell_incoming(place: Place, incoming: Incoming, as_json: bool) -> int:
         elif one.under_way and one.executor == "local":
             say("its jobs run on the machine that it came from: wait for it there")
     _tell_live(incoming.live)
+    for error in more:
+        say(f"infx: {error.code}: {error}")
+    if first:
+        raise first
     if not incoming.pulled:
         say(f"{place.shown} holds no run")
     return 0

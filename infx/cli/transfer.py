@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from infx.store.parcel import Progress
+    from infx.store.exchange import Progress
 
 __all__ = ["meter"]
 

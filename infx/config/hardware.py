@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 from infx.config.library import Library
 from infx.config.names import NAME_HINT, is_name
-from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, is_null
+from infx.config.nodes import ListNode, MapNode, Node, Report, ScalarNode, is_null, plain
 from infx.config.project import Project, is_file
 from infx.config.shape import shaped
 from infx.domain.findings import Where
 from infx.domain.hardware import Hardware, Price, Provisioned
 
-__all__ = ["read_hardware"]
+__all__ = ["VERSION", "read_hardware"]
+
+VERSION = "version"
+"""What no hardware is called: it counts the states of the file's constants."""
 
 
 def read_hardware(project: Project) -> Mapping[str, Hardware]:
@@ -34,10 +37,20 @@ def _classes(node: MapNode, report: Report) -> dict[str, Hardware]:
     found = {}
     for key, below in node.values.items():
         name, where = str(key), node.keys[key]
+        if name == VERSION:
+            _check_version(below, report)
+            continue
         if not is_name(name):
             report.error("bad-name", f"`{name}` cannot name hardware", where, NAME_HINT)
         found[name] = _hardware(name, below, report)
     return found
+
+
+def _check_version(node: Node, report: Report) -> None:
+    said = plain(node)
+    if isinstance(said, bool) or not isinstance(said, int) or said < 1:
+        hint = "raise it by one with each change of a constant"
+        report.error("out-of-range", "`version` counts from 1", node.where, hint)
 
 
 def _hardware(name: str, node: Node, report: Report) -> Hardware:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infx.config.entries import read_entry
-from infx.config.hardware import read_hardware
+from infx.config.hardware import VERSION, read_hardware
 from infx.config.library import Library
 from infx.config.matrix import Entry, Matrix
 from infx.config.names import NAME_HINT, is_name
@@ -80,7 +80,7 @@ def _other_kind(node: MapNode) -> str:
 
 
 def _all_have(node: MapNode, key: str) -> bool:
-    below: list[Node] = [*node.values.values()]
+    below: list[Node] = [one for name, one in node.values.items() if name != VERSION]
     return bool(below) and all(isinstance(v, MapNode) and key in v.values for v in below)
 
 

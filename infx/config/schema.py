@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from infx.config.hardware import VERSION
+
 if TYPE_CHECKING:
     from infx.config.sections import Section
 
@@ -52,7 +54,9 @@ def clusters_schema() -> dict[str, Any]:
 def hardware_schema() -> dict[str, Any]:
     """Return the JSON Schema of configs/hardware.yaml: hardware classes by name."""
     sections = ["PriceSection", "ProvisionedSection", "HardwareSection"]
-    return _by_name("Prices and provisioned power of an infx project's hardware", sections)
+    made = _by_name("Prices and provisioned power of an infx project's hardware", sections)
+    version = {"type": "integer", "minimum": 1, "description": "raised with each change"}
+    return {**made, "properties": {VERSION: version}}
 
 
 def model_of(section: str) -> type[Section]:

@@ -23,6 +23,10 @@ CI_CODES: dict[str, tuple[str, str]] = {
         "rename it, or remove it",
     ),
     "label-idle": ("a label that changes nothing of what is selected", "nothing, or remove it"),
+    "many-clusters": (
+        "changelog entries that select points of several clusters: no run measures them together",
+        "announce the entries of each cluster in a pull request of their own",
+    ),
     "field-unused": (
         "a field of an added changelog entry that plans have no use for",
         "nothing, or leave it out",

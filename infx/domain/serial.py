@@ -7,7 +7,7 @@ hold fields that are not known here. Both load; a wrong type does not.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -34,15 +34,19 @@ def to_plain(value: object) -> Any:
     return json.loads(msgspec.json.encode(value))
 
 
-def decode(data: bytes | str, kind: type[T], *, source: str = "<json>") -> T:
+def decode(data: bytes | str, kind: type[T], *, source: str = "<json>", hint: str = "") -> T:
     """Return ``data`` read as ``kind``.
 
-    Raises ConfigError (code ``bad-record``) naming ``source`` and the path of the fault.
+    Raises ConfigError (code ``bad-record``) naming ``source`` and the path of the fault; ``hint``
+    is what to do then ("": that of the code).
     """
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_tagged)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        finding = Finding("bad-record", "error", f"not a {kind.__name__}: {error}", Where(source))
+        listed = [of.__name__ for of in get_args(kind) if isinstance(of, type)]
+        what = f"list of {listed[0]}" if listed and kind.__name__ == "tuple" else kind.__name__
+        sentence = f"not a {what}: {error}"
+        finding = Finding("bad-record", "error", sentence, Where(source), hint)
         raise ConfigError([finding]) from error
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 from infx.domain.errors import InfraError, InfxError, UsageError
 
@@ -54,11 +53,14 @@ class RefusedError(UsageError):
         self.status = status
 
 
-class _Stay(HTTPRedirectHandler):
-    """Follows nothing: a token is sent to no address but the one that was named."""
+class _AsItIs(HTTPErrorProcessor):
+    """Hands over every answer, one that says no too, and follows none: a token is sent to no
+    address but the one that was named."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_response(self, request: Request, response: Any) -> Any:
+        return response
+
+    https_response = http_response
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,13 @@ class _Answer:
         """Return how long a limit asks to wait; None where no limit is the reason."""
         if self.status not in _LIMITED:
             return None
-        if after := _number(self.heads.get("retry-after")):
+        if (after := _whole(self.heads.get("retry-after"))) is not None:
             return after
         if self.heads.get("x-ratelimit-remaining") == "0":
-            return max(1.0, (_number(self.heads.get("x-ratelimit-reset")) or 0) - now_s)
+            return max(1, (_whole(self.heads.get("x-ratelimit-reset")) or 0) - now_s)
+        limited = self.status == 429 or "secondary rate limit" in self.message
         # a minute is what GitHub's documentation asks for where an answer names no time
-        return 60.0 if "secondary rate limit" in self.message else None
+        return 60 if limited else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +162,8 @@ class GitHub:
         request = Request(self.url + path, data, dict(_HEADS), method=method)
         request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         try:
-            with build_opener(_Stay).open(request, timeout=_TIMEOUT_S) as answer:
-                return _read(answer.status, answer)
-        except HTTPError as error:
-            with error:
-                return _read(error.code, error)
+            with build_opener(_AsItIs).open(request, timeout=_TIMEOUT_S) as answer:
+                return _read(answer)
         except (OSError, HTTPException) as error:  # URLError is an OSError
             why = getattr(error, "reason", error)
             return _Answer(_UNREACHED, {}, {"message": f"cannot be reached: {why}"})
@@ -192,10 +192,10 @@ def github(repository: str) -> GitHub:
     return GitHub(url.rstrip("/"), repository, token)
 
 
-def _read(status: int, answer: Any) -> _Answer:
+def _read(answer: Any) -> _Answer:
     """Return an answer with its body; what is no JSON comes from something before GitHub."""
     heads = {name.lower(): value for name, value in answer.headers.items()}
-    text = answer.read()
+    status, text = answer.status, answer.read()
     try:
         data = json.loads(text) if text else None
     except ValueError:
@@ -204,8 +204,6 @@ def _read(status: int, answer: Any) -> _Answer:
     return _Answer(status, heads, data)
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
+def _whole(text: str | None) -> int | None:
+    """Return the seconds that a head says; None where it says a date, or is not there."""
+    return int(text) if text and text.isdecimal() else None

@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from infx.config.project import Project
 
-__all__ = ["forked", "git", "is_ahead", "project_at", "revision", "text_at"]
+__all__ = ["forked", "git", "is_ahead", "is_known", "project_at", "revision", "text_at"]
 
 
 def revision(rev: str, folder: Path) -> str:
     """Return the full hash of a commit. Raises UsageError ``bad-option`` where git knows none in
-    ``folder``."""
+    ``folder``, or where that is in no repository."""
     from infx.domain.errors import UsageError
 
     name = git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^0").stdout
-    if not name:
-        hint = "fetch it (a checkout of CI has one commit: fetch-depth: 0), or correct the name"
-        raise UsageError("bad-option", f"git knows no commit {rev}", hint=hint)
-    return name.decode().strip()
+    if name:
+        return name.decode().strip()
+    if git(folder, "rev-parse", "--git-dir").returncode:
+        text = f"{folder} is in no repository of git, which would know {rev}"
+        raise UsageError("bad-option", text, hint="go to the project's repository")
+    hint = "fetch it (a checkout of CI has one commit: fetch-depth: 0), or correct the name"
+    raise UsageError("bad-option", f"git knows no commit {rev}", hint=hint)
 
 
 def forked(base: str, head: str, folder: Path) -> str:
@@ -44,8 +47,13 @@ def forked(base: str, head: str, folder: Path) -> str:
 
 def is_ahead(commit: str, head: str, folder: Path) -> bool:
     """Return True when git knows ``commit`` and ``head`` does not contain it."""
-    known = git(folder, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
-    return known and git(folder, "merge-base", "--is-ancestor", commit, head).returncode == 1
+    behind = ("merge-base", "--is-ancestor", commit, head)
+    return is_known(commit, folder) and git(folder, *behind).returncode == 1
+
+
+def is_known(commit: str, folder: Path) -> bool:
+    """Return True when git has the commit of this hash."""
+    return git(folder, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
 
 @contextmanager
@@ -89,5 +97,5 @@ def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=False)
     except FileNotFoundError as error:
-        hint = "install git"
-        raise UsageError("bad-option", "revisions are compared by git", hint=hint) from error
+        sentence = "git is needed here, and is not on PATH"
+        raise UsageError("bad-option", sentence, hint="install git") from error

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,10 +62,9 @@ def create_run(
         )
     check_space(results)
     now_s = time.time()
-    run_id = new_run_id(now_s)
-    folder = run_dir(results, run_id).absolute()
+    folder = _new_folder(results, now_s)
     row = RunRow(
-        run_id=run_id,
+        run_id=folder.name,
         created_s=now_s,
         plan_id=plan.plan_id,
         source=source,
@@ -77,12 +77,20 @@ def create_run(
         fail_fast=fail_fast,
     )
     with writing(folder):
-        (folder / "jobs").mkdir(parents=True)
         write_plan(plan, folder / PLAN)
         (folder / RUN).write_text(encode_pretty(row))
         _to_disk(folder / PLAN, folder / RUN, folder)
     store.create_run(row, plan)
     return row
+
+
+def _new_folder(results: Path, now_s: float) -> Path:
+    """Return a new folder of a run with ``jobs/`` in it; a name that is taken is drawn again."""
+    while True:
+        folder = run_dir(results, new_run_id(now_s)).absolute()
+        with writing(folder), suppress(FileExistsError):
+            (folder / "jobs").mkdir(parents=True)
+            return folder
 
 
 def check_space(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:

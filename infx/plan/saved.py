@@ -36,7 +36,8 @@ def read_plan(path: Path) -> Plan:
         raise ConfigError(
             [Finding("file-not-found", "error", sentence, Where(str(path)))]
         ) from error
-    plan = decode(data, Plan, source=str(path))
+    hint = "hand over what infx plan -o or infx ci plan -o wrote"
+    plan = decode(data, Plan, source=str(path), hint=hint)
     if plan.schema_version != SCHEMA:
         sentence = f"a plan of schema {plan.schema_version}; this infx reads schema {SCHEMA}"
         finding = Finding("bad-record", "error", sentence, Where(str(path)), hint="plan again")

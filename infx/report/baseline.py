@@ -196,7 +196,7 @@ def _sentences(found: Baseline) -> Iterable[str]:
     if found.settings:
         yield f"Servers differ in {_differing(found.settings)}."
     if found.left_out:
-        yield f"{count(len(found.left_out), 'point')} on either side could not be compared."
+        yield f"{count(len(found.left_out), 'measurement')} on either side could not be compared."
 
 
 def _differing(settings: Mapping[str, int]) -> str:

@@ -43,7 +43,7 @@ def build_runs(
     rows, before = _rows(runs, baseline, prices)
     rows, since = _since(runs, baseline, rows, before)
     plans = list({(run.plan.plan_id, run.plan.candidates): run.plan for run in runs}.values())
-    records = [record for _, record in records_of(runs)]
+    records = [record for _, record, _ in records_of(runs)]
     judged = Judged(
         rows=rows,
         scores=scores_of(runs),
@@ -89,7 +89,7 @@ def _rows(
     usd_gpu_hour = {name: price.usd_gpu_hour for name, price in prices.items()}
 
     def rows_in(some: Sequence[RunData]) -> list[PointRow]:
-        seen = [record for _, record in records_of(some)]
+        seen = [record for _, record, _ in records_of(some)]
         found = rows_of(seen, series, usd_gpu_hour, reused_of(some))
         return on_frontiers(found, usd_gpu_hour)
 

@@ -33,7 +33,7 @@ LISTED = 60
 KINDS = {
     "one": "one run",
     "many": "repeated",
-    "reused": "reused from another run",
+    "reused": "grey: reused from another run",
     "invalid": "invalid, never on a frontier",
 }
 

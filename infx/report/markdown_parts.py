@@ -13,9 +13,10 @@ Item = TypeVar("Item")
 _NEUTRAL = str.maketrans(
     {character: f"\\{character}" for character in "\\[]!*_`~"}
     # Entities where a backslash is not enough: tables split at any bar, and a name after @ is
-    # notified, a number after # linked even when it is escaped, unless something stands between.
+    # notified, a number after # linked even when it is escaped, unless something stands between;
+    # two dollar signs hold mathematics.
     | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;&#8203;"}
-    | {"#": "&#35;&#8203;"}
+    | {"#": "&#35;&#8203;", "$": "&#36;"}
 )
 _ADDRESS = re.compile(r"://|www(?=\.)", re.IGNORECASE)
 """What GitHub makes a link of without being asked."""

@@ -114,7 +114,8 @@ def _point(row: PointRow, keys: Sequence[str], heads: Sequence[str]) -> list[str
     cells += [f"{requests:,}", *(_shown(row, key) for key in keys)]
     cells += [percent(row.chance)] if "Chance" in heads else []
     cells += [_since(row)] if _SINCE in heads else []
-    return [*cells, f"reused from {row.reused}" if row.reused else str(row.record.status)]
+    told = f"reused from {row.reused}" if row.reused and row.valid else str(row.record.status)
+    return [*cells, told]
 
 
 def _shown(row: PointRow, key: str) -> str:

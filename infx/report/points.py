@@ -30,36 +30,34 @@ def series_of(points: Iterable[Point]) -> dict[Line, Series]:
     }
 
 
-def records_of(runs: Sequence[RunData]) -> list[tuple[RunData, PointRecord]]:
-    """Return every record beside its run, each measurement once: several runs may reuse one, and
-    the run that made it may be among them."""
+def records_of(runs: Sequence[RunData]) -> list[tuple[RunData, PointRecord, str]]:
+    """Return every record beside its run and the one that it is reused from ("": it is the run's
+    own), each measurement once: several runs may reuse one, and the run that made it may be among
+    them."""
     mine = {run.facts.run_id for run in runs}
-    found: list[tuple[RunData, PointRecord]] = []
+    found: list[tuple[RunData, PointRecord, str]] = []
     seen = set()
     for run in runs:
         ids = _reused_ids(run)
         for record in run.records:
             made = record.attempt
+            if record.point.point_id not in ids:
+                found.append((run, record, ""))
+                continue
             key = made.run_id, made.job_id, made.number, record.point.point_id
-            if record.point.point_id in ids:
-                if made.run_id in mine or key in seen:
-                    continue
+            if made.run_id not in mine and key not in seen:
                 seen.add(key)
-            found.append((run, record))
+                found.append((run, record, made.run_id))
     return found
 
 
 def reused_of(runs: Sequence[RunData]) -> dict[str, str]:
-    """Return the run that each reused point was measured in, by the point's id; none of ``runs`` is
-    such a run."""
-    mine = {run.facts.run_id for run in runs}
-    return {
-        record.point.point_id: record.attempt.run_id
-        for run in runs
-        for ids in [_reused_ids(run)]
-        for record in run.records
-        if record.point.point_id in ids and record.attempt.run_id not in mine
-    }
+    """Return the run that each reused point was measured in, by the point's id: of those that none
+    of ``runs`` measured."""
+    every = records_of(runs)
+    own = {record.point.point_id for _, record, origin in every if not origin}
+    taken = {record.point.point_id: origin for _, record, origin in every if origin}
+    return {point_id: origin for point_id, origin in taken.items() if point_id not in own}
 
 
 def _reused_ids(run: RunData) -> set[str]:

@@ -12,7 +12,7 @@ from infx.domain.point import Point, short
 from infx.domain.record import PointRecord
 from infx.report.figures import plain
 from infx.report.model import RunData, ScoreRow
-from infx.report.points import records_of, reused_of
+from infx.report.points import records_of
 
 __all__ = ["scores_of", "told_apart"]
 
@@ -22,12 +22,11 @@ FEW_QUESTIONS = 100
 
 def scores_of(runs: Sequence[RunData]) -> tuple[ScoreRow, ...]:
     """Return a row for each evaluation of each run: another run's is another sample of answers."""
-    pairs = [(run, r) for run, r in records_of(runs) if r.point.mode == "evaluation"]
-    reused = reused_of(runs)
+    every = [one for one in records_of(runs) if one[1].point.mode == "evaluation"]
     seen: Counter[str] = Counter()
-    servers = told_apart([record.point for _, record in pairs])
+    servers = told_apart([record.point for _, record, _ in every])
     rows = []
-    for run, record in pairs:
+    for run, record, origin in every:
         name = short(record.point.point_id)
         seen[name] += 1
         rows.append(
@@ -39,7 +38,7 @@ def scores_of(runs: Sequence[RunData]) -> tuple[ScoreRow, ...]:
                 verdicts=tuple(judge_record(record)),
                 note=_note(record),
                 run=run.facts.run_id if len(runs) > 1 else "",
-                reused=reused.get(record.point.point_id, ""),
+                reused=origin,
             )
         )
     return tuple(rows)

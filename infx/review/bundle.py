@@ -9,7 +9,7 @@ other one with its sha256, so that what is truncated or was changed since is see
     diff.patch          base … head, as git prints it
     CODEOWNERS          at the base
     entries.json        Entries, of every config at the base and at the head
-    points.json         PlannedPoints of the affected entries at both
+    points.json         PlannedPoints of the affected entries, and of others that change, at both
     changelog.json      [Addition], the entries that the pull request adds
     runs.json           [Run]
     records.json        [PointRecord], of these runs
@@ -142,7 +142,8 @@ class PlannedPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPoints:
-    """The points of the affected entries before the pull request and after it."""
+    """The points of the affected entries before the pull request and after it, and those of other
+    entries that it gives points which were not there."""
 
     base: tuple[PlannedPoint, ...]
     head: tuple[PlannedPoint, ...]

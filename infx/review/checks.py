@@ -78,4 +78,5 @@ def review(bundle: Bundle) -> Review:
         verdict=whole(results),
         checks=results,
         note=bundle.manifest.note,
+        rules=tuple(sorted(bundle.rules)),
     )

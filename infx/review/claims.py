@@ -19,6 +19,10 @@ __all__ = ["claims", "stale", "text_agrees", "underivable"]
 
 # Nothing here may take longer than a line is long: anyone writes a pull request's text.
 _IMAGE = re.compile(r"(?<![\w./-])(\w[\w./-]*+):(\w[\w.-]*(?:==[\w.]+)?)|\b(nightly[_-][\w.-]*)")
+_ARRIVED = re.compile(r"(?:\bfrom\b.{1,120}\bto|→|->|=>)[ \t]*[`\"'(]*$")
+"""What stands before the image that a change moves to, within so many characters."""
+_NEAR = 160
+
 _DIGEST = re.compile(r"\bsha256:([0-9a-f]{7,64})")
 _VERSION = re.compile(r"(?<![\w.])(\d++(?:\.\d++){1,5}\.dev\d++\+g[0-9a-f]{7,40}(?:\.\w++)*+)")
 _COMMIT = r"`?([0-9a-f]{7,40})`?"
@@ -115,12 +119,15 @@ def _images(line: Line, truth: Truth) -> Iterator[Claim]:
     pinned = {entry.image for entry in truth.both}
     repositories = {image.rpartition(":")[0] for image in pinned}
     tags = {image.rpartition(":")[2] for image in pinned}
+    ends = {entry.image.rpartition(":")[2] for entry in truth.entries}
     for hit in _IMAGE.finditer(line.text):
         repository, tag = hit[1] or "", (hit[2] or hit[3]).rstrip("._-")
         if repository and repository not in repositories:
             continue
         span = (hit.start(), hit.end() - len(hit[2] or hit[3]) + len(tag))
-        yield claimed("image", span, line, "" if tag in tags else truth.heads("image"))
+        before = line.text[max(0, hit.start() - _NEAR) : hit.start()]
+        known = ends if _ARRIVED.search(before) else tags
+        yield claimed("image", span, line, "" if tag in known else truth.heads("image"))
 
 
 def _digests(line: Line, truth: Truth) -> Iterator[Claim]:

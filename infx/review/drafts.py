@@ -23,9 +23,10 @@ from infx.review.facts import (
     speculative,
     throughput,
 )
-from infx.review.injection import injected
+from infx.review.injection import Injected, injected
 from infx.review.result import Evidence, Said
 from infx.review.rules import Rules
+from infx.review.shipped import UNKNOWN
 
 __all__ = ["append_only", "draft_as_shipped", "golden_acceptance", "types_told"]
 
@@ -50,12 +51,15 @@ def golden_acceptance(bundle: Bundle, rules: Rules) -> Said:
     evidence = tuple(_lengths(record, bundle) for record in drafting)
     if faults:
         return Said("FAIL", "; ".join(faults), evidence)
-    told = sorted({_asked(record) for record in drafting})
-    sentence = f"{len(drafting)} points injected {', '.join(told)}"
-    if doubts := [*_unrealised(drafting), *_golden_moved(drafting, bundle)]:
-        return Said("WARN", f"{sentence}; {'; '.join(doubts)}", evidence)
-    real = f"{len(scored)} evaluations at real acceptance"
-    return Said("PASS", f"{sentence}, realised {_span(drafting)}; {real}", evidence)
+    told = [*_injected_told(drafting), f"{plural(len(scored), 'evaluation')} at real acceptance"]
+    doubts = [*_unrealised(drafting), *_golden_moved(drafting, bundle)]
+    return Said("WARN" if doubts else "PASS", "; ".join([*told, *doubts]), evidence)
+
+
+def _injected_told(records: Sequence[PointRecord]) -> Iterator[str]:
+    if records:
+        asked = ", ".join(sorted({_asked(record) for record in records}))
+        yield f"{plural(len(records), 'point')} injected {asked}, realised {_span(records)}"
 
 
 def _span(records: Sequence[PointRecord]) -> str:
@@ -92,10 +96,13 @@ def _lengths(record: PointRecord, bundle: Bundle) -> Evidence:
     seen = _realised(record)
     realised = "not told" if seen is None else f"{seen:.4g}"
     golden = _golden(record, bundle)
-    told = injected(record)
-    said = told.text if told else "nothing"
+    said = _told(injected(record))
     text = f"asked {_asked(record)}, golden {golden}, in the command {said}"
     return Evidence(f"records.json:{record.point.label}", f"{text}, realised {realised}")
+
+
+def _told(words: Sequence[Injected]) -> str:
+    return " and ".join(one.text for one in words) or "nothing"
 
 
 def _golden(record: PointRecord, bundle: Bundle) -> float | None:
@@ -132,9 +139,8 @@ def _injection(record: PointRecord, bundle: Bundle, rules: Rules) -> Iterator[st
     elif golden != asked.length:
         yield f"injected {asked.length}, golden is {golden}"
     told = injected(record)
-    if not told or not told.is_of(asked.length, k):
-        said = told.text if told else "nothing"
-        yield f"the server's command does not carry {asked.length}: it says {said}"
+    if not told or not all(one.is_of(asked.length, k) for one in told):
+        yield f"the server's command does not carry {asked.length}: it says {_told(told)}"
     yield from _off(record, rules)
 
 
@@ -168,8 +174,9 @@ def append_only(bundle: Bundle, rules: Rules) -> Said:
     )
     if faults:
         return Said("FAIL", "; ".join(faults), evidence)
-    new = {p.point_id for p in bundle.points.head} - {p.point_id for p in bundle.points.base}
-    return Said("PASS", f"every point that was there is the same, {len(new)} are new", evidence)
+    stood = {point.point_id for point in bundle.points.base}
+    new = {p.point_id for p in bundle.points.head if p.entry in keys} - stood
+    return Said("PASS", f"every point that was there is the same; new: {len(new)}", evidence)
 
 
 def _lost(bundle: Bundle, keys: set[str]) -> Iterator[str]:
@@ -203,8 +210,9 @@ def draft_as_shipped(bundle: Bundle, rules: Rules) -> Said:
     faults = [*_forbidden(bundle, rules)]
     faults += [f"no stored and effective types of {name} are shown" for name in used
                if name not in shown or not shown[name].layers]  # fmt: skip
-    faults += [why for name in used if name in shown for why in _lowered(shown[name])]
-    evidence = tuple(_shown(shown[name]) for name in used if name in shown)
+    told = [shown[name] for name in used if name in shown]
+    faults += [why for draft in told for why in (*_lowered(draft), *_otherwise_stored(draft))]
+    evidence = tuple(map(_shown, told))
     if faults:
         return Said("FAIL", "; ".join(faults), evidence)
     return Said("PASS", "; ".join(one.text for one in evidence), evidence)
@@ -239,6 +247,17 @@ def _lowered(draft: Draft) -> Iterator[str]:
     for told, layers in faults.items():
         more = f" and {len(layers) - 1} more layers" if len(layers) > 1 else ""
         yield f"{draft.model} {layers[0]}{more}: {told}"
+
+
+def _otherwise_stored(draft: Draft) -> Iterator[str]:
+    """Yield the types that layers are said to be stored in and the checkpoint does not hold; what
+    is quantized may be packed in another."""
+    held = set(draft.stored.split(", "))
+    if draft.quantization or held == {UNKNOWN}:
+        return
+    for kind in dict.fromkeys(part for one in draft.layers for part in one.stored.split("/")):
+        if kind not in held:
+            yield f"layers of {draft.model} are told as stored {kind}, it holds {draft.stored}"
 
 
 def _bits(kind: str) -> int:

@@ -130,9 +130,13 @@ def affected_runs(bundle: Bundle) -> tuple[Run, ...]:
 
 
 def added_lines(diff: str, leave_out: Sequence[str] = ()) -> Iterator[AddedLine]:
-    """Yield the lines that a git diff adds; none of files that a pattern of ``leave_out`` finds."""
+    """Yield the lines that a git diff adds; none of files that a pattern of ``leave_out`` finds.
+
+    Git ends a line with LF alone; what other readers take for an end (a lone CR, a form feed)
+    parts the line into several of the same number.
+    """
     file, number, old, new = "", 0, 0, 0
-    for line in diff.splitlines():
+    for line in diff.split("\n"):
         if old <= 0 and new <= 0:
             if line.startswith("+++ "):
                 file = line[4:].removeprefix("b/").split("\t")[0]
@@ -141,7 +145,7 @@ def added_lines(diff: str, leave_out: Sequence[str] = ()) -> Iterator[AddedLine]
             continue
         mark, wanted = line[:1], not matches(leave_out, file)
         if mark == "+" and wanted:
-            yield AddedLine(file, number, line[1:])
+            yield from (AddedLine(file, number, text) for text in line[1:].splitlines())
         old -= mark in (" ", "-", "")
         new -= mark in (" ", "+", "")
         number += mark in (" ", "+", "")

@@ -14,7 +14,7 @@ __all__ = ["FIGURES"]
 
 # Nothing here may take longer than a line is long: anyone writes a pull request's text.
 _NUMBER = r"(\d++(?:,\d{3})*+(?:\.\d++)?+(?:e[+-]?\d++)?+)"
-_LIST = rf"{_NUMBER}((?:[ ]?(?:,|/|–|…|and|or|to|&)[ ]?(?:and[ ])?{_NUMBER})*+)"
+_LIST = rf"{_NUMBER}((?:[ ]?(?:,|/|–|…|and|or|to|&)[ ]?(?:and[ ])?{_NUMBER}(?![\w%]|\.\d))*+)"
 _BEFORE = r"(?<![\w.,/-])"
 _COUNTED = re.compile(
     rf"{_BEFORE}{_NUMBER}[ \t]+(?:throughput |measured |planned |agentic |frontier )*+"

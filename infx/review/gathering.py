@@ -35,6 +35,7 @@ __all__ = [
     "revisions",
     "run_of",
     "selected",
+    "shown",
     "standing",
 ]
 
@@ -148,6 +149,15 @@ def engine_versions(records: Iterable[PointRecord]) -> dict[str, str]:
 def selected(plan: Plan, additions: Sequence[ChangelogEntry]) -> tuple[Point, ...]:
     """Return the points of a plan's entries that changelog entries name, evaluations too."""
     return tuple(p for p in plan.points if any(one.selects(p.entry) for one in additions))
+
+
+def shown(before: Plan, after: Plan, additions: Sequence[ChangelogEntry]) -> frozenset[str]:
+    """Return the entries whose points a bundle tells: those that changelog entries name, and those
+    with a point that only the plan ``after`` the change has."""
+    stood = {point.point_id for point in before.points}
+    new = [point for point in after.points if point.point_id not in stood]
+    named = (*selected(before, additions), *selected(after, additions))
+    return frozenset(point.entry for point in (*new, *named))
 
 
 def planned(points: Iterable[Point]) -> tuple[PlannedPoint, ...]:

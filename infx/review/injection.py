@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from infx.domain.record import PointRecord
@@ -37,16 +37,14 @@ class Injected:
         return abs(self.number - self.expected(length, k)) < _CLOSE
 
 
-def injected(record: PointRecord) -> Injected | None:
-    """Return the simulated acceptance that a record's server was started with; None: it is real."""
-    for what, text in launched(record):
-        if what in _PARTS and (found := _first(text)):
-            return found
-    return None
+def injected(record: PointRecord) -> tuple[Injected, ...]:
+    """Return what a record's server was told of a simulated acceptance, each word of it, for an
+    engine may heed the last; empty: it is real."""
+    told = (text for what, text in launched(record) if what in _PARTS)
+    return tuple(dict.fromkeys(found for text in told for found in _found(text)))
 
 
-def _first(text: str) -> Injected | None:
+def _found(text: str) -> Iterator[Injected]:
     for switch, expected in _SWITCHES.items():
-        if hit := re.search(rf"\S*(?:{switch})[^\d\s]*\s*[^\d\s]*?(\d+(?:\.\d+)?)", text):
-            return Injected(hit[0], float(hit[1]), expected)
-    return None
+        told = rf"\S*(?:{switch})[^\d\s]*\s*[^\d\s]*?(\d+(?:\.\d+)?)"
+        yield from (Injected(hit[0], float(hit[1]), expected) for hit in re.finditer(told, text))

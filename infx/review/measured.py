@@ -9,6 +9,7 @@ from dataclasses import replace
 from infx.analysis.accuracy import FilterVerdict, judge_score
 from infx.ci.selection import computation_id
 from infx.domain.record import PointRecord, Score
+from infx.report.figures import count as plural
 from infx.review.bundle import Bundle, CheckRun, Commit, Entry, Run
 from infx.review.curves import Curve, curves
 from infx.review.facts import (
@@ -53,6 +54,8 @@ def passing_sweep(bundle: Bundle, rules: Rules) -> Said:
     if faults:
         return Said("FAIL", "; ".join(faults), evidence)
     sentence = "; ".join(_passed(run) for run in runs)
+    if doubts := [*_unasked(bundle), *grouped(_moved(bundle))]:
+        return Said("WARN", f"{sentence}; {'; '.join(doubts)}", evidence)
     return Said("PASS", f"{sentence}; after it nothing that is measured changed", evidence)
 
 
@@ -62,8 +65,9 @@ def _passed(run: Run) -> str:
 
 
 def passed_jobs(run: Run) -> str:
-    """Return ``19/19 throughput and 19/19 evaluation``: the jobs that passed, of all."""
-    return " and ".join(f"{_share(run.checks, k)} {k}" for k in ("throughput", "evaluation"))
+    """Return ``19/19 throughput and 19/19 evaluation``: the jobs that passed, of all of a kind."""
+    kinds = [k for k in ("throughput", "evaluation") if any(one.kind == k for one in run.checks)]
+    return " and ".join(f"{_share(run.checks, kind)} {kind}" for kind in kinds)
 
 
 def _share(checks: Sequence[CheckRun], kind: str) -> str:
@@ -143,13 +147,36 @@ def _unmeasured(bundle: Bundle) -> Iterator[str]:
         yield f"the records of {names(extra)} are of no point that is planned at the head"
 
 
+def _unasked(bundle: Bundle) -> Iterator[str]:
+    """Yield the entries with points that the change makes and that no changelog entry has
+    measured."""
+    stood = {point.point_id for point in bundle.points.base}
+    asked = {point.point_id for point in wanted(bundle)}
+    new = [p for p in bundle.points.head if p.point_id not in stood | asked]
+    for key, number in Counter(point.entry for point in new).items():
+        made = f"new or changed in {key}: {plural(number, 'point')}"
+        yield f"{made} whose throughput no changelog entry asks for"
+
+
+def _moved(bundle: Bundle) -> Iterator[tuple[PointRecord, str]]:
+    """Yield the records that were made at another commit than their run's."""
+    heads = {run.run_id: run.head_sha for run in bundle.runs if not run.reused}
+    for record in (*throughput(bundle), *evaluations(bundle)):
+        seen, head = record.provenance, heads.get(record.attempt.run_id, "")
+        if head and seen.git_revision and not same_commit(seen.git_revision, head):
+            yield record, f"measured at {seen.git_revision[:8]}, the run is of {head[:8]}"
+        elif head and seen.git_dirty:
+            yield record, f"measured with changes that {head[:8]} does not hold"
+
+
 def evaluations_pass(bundle: Bundle, rules: Rules) -> Said:
     """Every server that was measured was scored above its bars, with the image that is pinned."""
     if not affected(bundle):
         return _NOTHING
     scored, measured = evaluations(bundle), throughput(bundle)
     judged = [(record, judged) for record in scored for judged in _judged(record, rules)]
-    faults = [*_score_faults(scored, judged), *grouped(_wrong_images(bundle, (*scored, *measured)))]
+    faults = [*_score_faults(scored, judged, rules)]
+    faults += [*grouped(_wrong_images(bundle, (*scored, *measured)))]
     faults += [*_unscored(scored, measured), *_never_scored(bundle, scored)]
     evidence = tuple(_score_evidence(record, found) for record, found in judged)
     if faults:
@@ -175,15 +202,29 @@ def _barred(score: Score, prefix: str, rules: Rules) -> Score:
 
 
 def _score_faults(
-    scored: Sequence[PointRecord], judged: Sequence[tuple[PointRecord, FilterVerdict]]
+    scored: Sequence[PointRecord],
+    judged: Sequence[tuple[PointRecord, FilterVerdict]],
+    rules: Rules,
 ) -> Iterator[str]:
     bad = [record for record in scored if record.status.state != "ok"]
     yield from (f"{record.point.name} is {record.status}" for record in bad)
     fine = [record for record in scored if record.status.state == "ok"]
     empty = [r for r in fine if not r.score or not r.score.questions or not r.score.filters]
     yield from (f"{record.point.name} has no score" for record in empty)
+    yield from grouped((r, fault) for r in fine for fault in _filter_faults(r, rules))
     low = ((r, one) for r, one in judged if one.bar is not None and one.score < one.bar)
     yield from grouped((r, f"{one.filter} is below the bar of {one.bar}") for r, one in low)
+
+
+def _filter_faults(record: PointRecord, rules: Rules) -> Iterator[str]:
+    """Yield what is amiss with filters that have a bar: each is scored, with a share."""
+    score = record.score
+    for name in rules.bars.of(record.point.arm.model.prefix, score.task) if score else ():
+        found = score.filters.get(name) if score else None
+        if found is None:
+            yield f"{name} has a bar and no score"
+        elif not 0 <= found.score <= 1:
+            yield f"{name} {found.score:g} is no share of questions"
 
 
 def _wrong_images(
@@ -225,7 +266,7 @@ def _elsewhere(scored: Sequence[PointRecord], measured: Sequence[PointRecord]) -
 def _doubts(judged: Sequence[tuple[PointRecord, FilterVerdict]]) -> Iterator[str]:
     said = {
         "undecided": "the bar of {bar} is inside the 95 % interval: not enough data",
-        "no-bar": "no bar is set",
+        "no-bar": "bars.yaml sets no bar",
     }
     yield from grouped(
         (record, f"{one.filter}: {said[one.answer].format(bar=one.bar)}")
@@ -267,16 +308,22 @@ def pareto_coverage(bundle: Bundle, rules: Rules) -> Said:
         lacking = ", ".join(curve.name for curve in found if not curve.valid) or "no curve"
         return Said("FAIL", f"no valid point: {lacking}")
     evidence = tuple(_curve_evidence(curve) for curve in found)
-    few = [curve for curve in found if _thin(curve, rules)]
+    least = 1 if _adds_only(bundle) else rules.evidence.frontier_points
+    few = [curve for curve in found if _is_thin(curve, least)]
     sentence = "; ".join(curve.told for curve in found)
     if not few:
         return Said("PASS", sentence, evidence)
-    asked = f"at least {rules.evidence.frontier_points} on the frontier and no invalid one"
+    asked = f"at least {least} on the frontier and no invalid one"
     return Said("WARN", f"{sentence} (expected: {asked})", evidence)
 
 
-def _thin(curve: Curve, rules: Rules) -> bool:
-    few = len(curve.on_frontier) < rules.evidence.frontier_points
+def _adds_only(bundle: Bundle) -> bool:
+    """Return True where only new points are measured: those that stood are in no bundle."""
+    return all(one.append_only for one in bundle.changelog if not one.evals_only)
+
+
+def _is_thin(curve: Curve, least: int) -> bool:
+    few = len(curve.on_frontier) < least
     return few or len(curve.valid) < len(curve.spots)
 
 

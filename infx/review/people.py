@@ -22,13 +22,16 @@ _VERSION = re.compile(r"\btemplate version (\d+)\b", re.IGNORECASE)
 def code_owner(bundle: Bundle, rules: Rules) -> Said:
     """The signer owns every changed file that has owners of its own (no catch-all).
 
-    A change of files without such owners needs any owner of them.
+    A change of files without such owners needs any owner of them. Who is of a team, no bundle says:
+    a sign-off for one by somebody whom the repository trusts is a warning.
     """
-    comment = signed(bundle, rules.signoff)
+    comment = signed(bundle, rules)
     if comment is None:
         return Said(
             "FAIL", "no code owner has signed off", (Evidence("comments.json", "no sign-off"),)
         )
+    if not bundle.pull_request.changed:
+        return Said("FAIL", "the pull request changes no file")
     owned = {path: owners_of(bundle.codeowners, path) for path in bundle.pull_request.changed}
     own = {path: owners for path, (owners, catch_all) in owned.items() if not catch_all and owners}
     asked = own or {path: owners for path, (owners, _) in owned.items()}
@@ -36,9 +39,21 @@ def code_owner(bundle: Bundle, rules: Rules) -> Said:
     lacking = [path for path, owners in asked.items() if signer.lower() not in _lower(owners)]
     if lacking:
         evidence = tuple(_owned(path, asked[path]) for path in lacking)
+        if _is_trusted(comment, rules) and all(_teams(asked[path]) for path in lacking):
+            teams = ", ".join(sorted({name for path in lacking for name in _teams(asked[path])}))
+            sentence = f"{signer} signed off; whether they are of {teams} the bundle does not say"
+            return Said("WARN", sentence, evidence)
         return Said("FAIL", f"{signer} signed off and does not own {', '.join(lacking)}", evidence)
     evidence = tuple(_owned(path, owners) for path, owners in asked.items())
     return Said("PASS", f"{signer} signed off and owns {', '.join(asked)}", evidence)
+
+
+def _is_trusted(comment: Comment, rules: Rules) -> bool:
+    return comment.association in rules.labels.associations
+
+
+def _teams(owners: tuple[str, ...]) -> list[str]:
+    return [name for name in owners if name.startswith("@") and "/" in name]
 
 
 def _lower(names: tuple[str, ...]) -> set[str]:
@@ -112,9 +127,11 @@ def _as_event(numbered: tuple[int, Comment]) -> events.Comment:
 
 def sign_off(bundle: Bundle, rules: Rules) -> Said:
     """The latest sign-off is of the latest template, with every item there and checked."""
-    comment = signed(bundle, rules.signoff)
+    comment = signed(bundle, rules)
     if comment is None:
-        return Said("FAIL", f"no comment begins with “{rules.signoff.opening}”")
+        asked = f"template version {rules.signoff.version}, its items each as a line: - [x] …"
+        wanted = Evidence("rules/signoff.yaml", f"a code owner comments it: {asked}")
+        return Said("FAIL", f"no comment begins with “{rules.signoff.opening}”", (wanted,))
     where = f"comments.json:{comment.id}"
     faults = tuple(Evidence(where, text) for text in _faults(comment, rules.signoff))
     count, latest = len(rules.signoff.items), rules.signoff.version
@@ -125,14 +142,15 @@ def sign_off(bundle: Bundle, rules: Rules) -> Said:
     return Said("PASS", sentence, (Evidence(where, f"template version {latest}"),))
 
 
-def signed(bundle: Bundle, template: Signoff) -> Comment | None:
+def signed(bundle: Bundle, rules: Rules) -> Comment | None:
     """Return the latest comment that begins as a sign-off does, of one whom CODEOWNERS names where
-    there is one: a stranger's takes nothing away."""
-    opening = template.opening.lower()
+    there is one, else of one whom the repository trusts: a stranger's takes nothing away."""
+    opening = rules.signoff.opening.lower()
     made = [one for one in bundle.comments if one.body.strip().lower().startswith(opening)]
     named = bundle.codeowners.lower().split()
     by_owners = [one for one in made if f"@{one.author}".lower() in named]
-    return max(by_owners or made, key=lambda one: one.created_at, default=None)
+    trusted = [one for one in made if _is_trusted(one, rules)]
+    return max(by_owners or trusted or made, key=lambda one: one.created_at, default=None)
 
 
 def _faults(comment: Comment, template: Signoff) -> Iterator[str]:

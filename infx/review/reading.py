@@ -29,6 +29,7 @@ from infx.review.bundle import (
     Run,
     UpstreamRecipe,
 )
+from infx.review.coherence import contradictions, foreign
 
 __all__ = ["LARGEST_BYTES", "MANIFEST", "PARTS", "bundle_of", "read_bundle", "sealed"]
 
@@ -65,7 +66,8 @@ Files = Mapping[str, bytes]
 def read_bundle(path: Path) -> Bundle:
     """Return the bundle at ``path``.
 
-    Raises ConfigError: ``file-not-found``; ``bad-bundle`` when it is truncated or not whole;
+    Raises ConfigError: ``file-not-found``; ``bad-bundle`` when it is truncated, not
+    whole, or contradicts itself;
     ``bad-record`` when a file is not what it must be; ``foreign-run`` for a run of another
     repository or pull request.
     """
@@ -79,7 +81,7 @@ def bundle_of(files: Files, name: str) -> Bundle:
     manifest = _manifest(files, name)
     _check([*_incomplete(manifest, files, name), *_unlisted(manifest, files, name)])
     bundle = _typed(manifest, files, name)
-    _check([*_foreign(bundle, name), *_loose(bundle, name)])
+    _check([*foreign(bundle, name), *contradictions(bundle, name)])
     return bundle
 
 
@@ -98,7 +100,8 @@ def _files(path: Path) -> Files:
     try:
         return _stripped(dict(_zipped(path) if zipfile.is_zipfile(path) else _tarred(path)))
     except _BROKEN as error:
-        sentence = f"{path} is no whole archive: {error}"
+        told = str(error).partition(":\n")[0]  # tarfile lists what it tried, a line each
+        sentence = f"{path} is no whole archive: {told}"
         raise ConfigError([_finding("bad-bundle", sentence, str(path))]) from error
 
 
@@ -223,41 +226,3 @@ def _text(files: Files, path: str, name: str) -> str:
     except UnicodeDecodeError as error:
         sentence = f"{path} is not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError([_finding("not-utf8", sentence, f"{name}/{path}")]) from error
-
-
-def _foreign(bundle: Bundle, name: str) -> Iterator[Finding]:
-    ours = bundle.manifest.repository, bundle.manifest.pull_request
-    where, request = f"{name}/runs.json", bundle.pull_request
-    if (request.repository, request.number) != ours:
-        sentence = f"it holds {request.repository}#{request.number}, {MANIFEST} says {_named(ours)}"
-        yield _finding("foreign-run", sentence, f"{name}/pull-request.json")
-    for run in bundle.runs:
-        other = ours[1] if run.reused else run.pull_request
-        if (run.repository, other) != ours:
-            theirs = _named((run.repository, run.pull_request))
-            yield _finding(
-                "foreign-run", f"run {run.run_id} is of {theirs}, not {_named(ours)}", where
-            )
-
-
-def _named(request: tuple[str, int]) -> str:
-    return f"{request[0]}#{request[1]}"
-
-
-def _loose(bundle: Bundle, name: str) -> Iterator[Finding]:
-    """Yield what refers to something that the bundle does not hold."""
-    known = {run.run_id for run in bundle.runs}
-    for record in bundle.records:
-        label, run_id = record.point.label, record.attempt.run_id
-        if run_id not in known:
-            sentence = f"the record of {label} is of run {run_id}, which runs.json does not hold"
-            yield _finding("foreign-run", sentence, f"{name}/records.json")
-        for what, path in record.artifacts.items():
-            full = f"{run_id}/{path}"
-            if not any(p == full or p.startswith(full + "/") for p in bundle.artifacts):
-                sentence = f"{label} names artifacts/{full} ({what}), which is not there"
-                yield _finding("bad-bundle", sentence, f"{name}/records.json")
-    heads = [commit.sha for commit in bundle.pull_request.commits]
-    if not heads or heads[-1] != bundle.manifest.head:
-        sentence = f"the last commit is {heads[-1:]}, {MANIFEST} says {bundle.manifest.head}"
-        yield _finding("bad-bundle", sentence, f"{name}/pull-request.json")

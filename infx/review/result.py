@@ -42,7 +42,8 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """All results in their order, of the pull request at ``head``; ``note`` is the bundle's."""
+    """All results in their order, of the pull request at ``head``; ``note`` is the bundle's, and
+    ``rules`` name those of the repository that stood for infx's own."""
 
     repository: str
     pull_request: int
@@ -50,6 +51,7 @@ class Review:
     verdict: Verdict
     checks: tuple[CheckResult, ...]
     note: str = ""
+    rules: tuple[str, ...] = ()
 
     def exit_code(self, *, strict: bool) -> int:
         """Return 1 on FAIL, and on WARN where ``strict``, else 0."""

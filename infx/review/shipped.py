@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from infx.domain.record import PointRecord
 from infx.review.bundle import Draft, DraftLayer
 
-__all__ = ["Checkpoint", "draft_of", "drafting"]
+__all__ = ["UNKNOWN", "Checkpoint", "agreed", "draft_of", "drafting"]
+
+UNKNOWN = "unknown"
+"""The stored type of a draft whose files do not tell it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ def draft_of(model: str, kept: Checkpoint, records: Sequence[PointRecord]) -> Dr
     quantization = _quantization(kept.config)
     effective = _told_type(records)
     stored = _layers(kept.tensors)
-    types = sorted(set(stored.values())) or [_WORDS.get(_said_type(kept.config), "unknown")]
+    types = sorted(set(stored.values())) or [_WORDS.get(_said_type(kept.config), UNKNOWN)]
     layers = tuple(
         DraftLayer(name=name, stored=held, effective=effective)
         for name, held in stored.items()
@@ -49,6 +52,14 @@ def draft_of(model: str, kept: Checkpoint, records: Sequence[PointRecord]) -> Dr
     return Draft(
         model=model, stored=", ".join(types), quantization=quantization, layers=layers, where=where
     )
+
+
+def agreed(given: Draft | None, found: Draft) -> Draft:
+    """Return a draft with what its checkpoint holds as ``found``, and of what somebody has
+    ``given`` the layers where files and servers do not tell them."""
+    if given is None or found.layers:
+        return found
+    return replace(found if found.stored != UNKNOWN else given, layers=given.layers)
 
 
 def _layers(tensors: Mapping[str, str]) -> dict[str, str]:

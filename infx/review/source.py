@@ -122,6 +122,6 @@ def _filled(said: str) -> str:
 
 
 def _is_linked(path: str, bundle: Bundle, rules: Rules) -> bool:
-    comment = signed(bundle, rules.signoff)
+    comment = signed(bundle, rules)
     said = comment.body if comment else ""
     return path in said or any(link.endswith(path) for link in said_links(bundle))

@@ -15,6 +15,7 @@ BODY = "pull-request.json:body"
 """Where the lines of the body stand."""
 
 _LINK = re.compile(r"https?://[^\s<>()|]+|\]\([^()\s]*\)")
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t]*")
 _CELL = re.compile(r"[*_`~]*[±~≈]?\d[\d,.]*(?:e[+-]?\d+)?[ ]?%?[*_`]*")
 _UNIT = re.compile(
@@ -35,11 +36,13 @@ class Line:
 def lines_of(bundle: Bundle) -> Iterator[Line]:
     """Yield the lines of the title, the body and the changelog's new entries.
 
-    Addresses are blank (what they name is not said by the text), and a number that stands alone in
+    Addresses are blank (what they name is not said by the text), comments too (no reader sees
+    them), and a number that stands alone in
     a cell of a table has the words of its column around it.
     """
     yield Line(_bare(bundle.pull_request.title), "pull-request.json:title")
-    body = [_bare(line) for line in bundle.pull_request.body.splitlines()]
+    seen = _HIDDEN.sub(lambda hit: "\n" * hit[0].count("\n"), bundle.pull_request.body)
+    body = [_bare(line) for line in seen.splitlines()]
     for number, text in enumerate(_told(body), 1):
         yield Line(text, f"{BODY}:{number}")
     for addition in bundle.changelog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,20 @@ from infx.domain.point import Point
 from infx.domain.record import PointRecord
 from infx.domain.serial import decode, encode
 
-__all__ = ["Live", "LivePoint", "planned", "published", "read_live", "with_entries", "write_live"]
+__all__ = [
+    "LIVE",
+    "Live",
+    "LivePoint",
+    "check_whole",
+    "planned",
+    "published",
+    "read_live",
+    "with_entries",
+    "write_live",
+]
+
+LIVE = "live.json"
+"""The file's name in a place, and in a results folder."""
 
 SCHEMA = "1"
 
@@ -65,19 +79,17 @@ def read_live(path: Path | None) -> Live:
 def write_live(live: Live, path: Path) -> None:
     """Write live curves, whole or not at all, with sorted names."""
     part = path.with_name(f"{path.name}.part")
-    part.write_bytes(encode(live))
+    with part.open("wb") as file:
+        file.write(encode(live))
+        file.flush()
+        os.fsync(file.fileno())
     part.replace(path)
 
 
 def published(run_id: str, plan: Plan, records: Records) -> tuple[LivePoint, ...]:
     """Return what a run has to publish: its points that are ok, and those ok elsewhere that it
-    reuses. Raises UsageError ``not-publishable`` where a label shortened what it measured, or where
-    nothing is ok."""
-    if plan.origin and not plan.origin.submission_valid:
-        text = (
-            f"run {run_id} was shortened by a label: what it measured is not valid for submission"
-        )
-        raise UsageError("not-publishable", text, hint="measure it whole, then publish that run")
+    reuses. Raises UsageError ``not-publishable`` as `check_whole` does, or where nothing is ok."""
+    check_whole(plan, f"run {run_id}")
     found = [*_own(run_id, records), *_reused(plan, records)]
     if not found:
         text = f"run {run_id} has no point that is ok"
@@ -103,9 +115,18 @@ def _reused(plan: Plan, records: Records) -> list[LivePoint]:
     ]
 
 
+def check_whole(plan: Plan, what: str) -> None:
+    """Raise UsageError ``not-publishable`` where a label shortened the plan of ``what``."""
+    if plan.origin and not plan.origin.submission_valid:
+        text = f"{what} was shortened by a label: what it measures is not valid for submission"
+        raise UsageError("not-publishable", text, hint="measure it whole, then publish that run")
+
+
 def planned(plan: Plan, records: Records) -> tuple[LivePoint, ...]:
     """Return what a plan that measures nothing reuses, as it is published. Raises UsageError
-    ``not-publishable`` where a point of it is to be measured, or is not ok in its run."""
+    ``not-publishable`` as `check_whole` does, or where a point of it is to be measured, or is not
+    ok in its run."""
+    check_whole(plan, "the plan")
     found = _reused(plan, records)
     if plan.points or len(found) < len(plan.reused):
         lacking = len(plan.points) + len(plan.reused) - len(found)

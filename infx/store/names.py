@@ -21,7 +21,10 @@ LAST = "last"
 def find_run(store: Store, text: str) -> RunRow:
     """Return the run that ``text`` names. Raises UsageError ``unknown-run``."""
     runs = {run.run_id: run for run in store.runs()}
-    if text == LAST and runs:
+    if not runs:
+        hint = "start one with infx sweep, or name their folder with --results"
+        raise UsageError("unknown-run", f"there are no runs in {store.path.parent}", hint=hint)
+    if text == LAST:
         return runs[max(runs, key=lambda run_id: runs[run_id].created_s)]
     return runs[named(text, runs, "unknown-run", f"run in {store.path.parent}")]
 
@@ -73,10 +76,13 @@ def newest_unfinished(store: Store) -> RunRow:
     raise UsageError("unknown-run", "no run is unfinished", hint="list runs with infx status")
 
 
-def named(text: str, names: Iterable[str], code: str, kind: str) -> str:
+def named(
+    text: str, names: Iterable[str], code: str, kind: str, hint: str = "list them with infx status"
+) -> str:
     """Return the one of ``names`` that ``text`` is, or that begins or ends with it.
 
-    Raises UsageError with ``code``, which calls them a ``kind``.
+    Raises UsageError with ``code``, which calls them a ``kind``; ``hint`` says where they are
+    listed.
     """
     names = sorted(names)
     if text in names:
@@ -89,5 +95,5 @@ def named(text: str, names: Iterable[str], code: str, kind: str) -> str:
         shown = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         raise UsageError(code, f"`{text}` names {len(found)}: {shown}", hint="write more of it")
     near = closest(text, names)
-    hint = f"did you mean `{near}`?" if near else "list them with infx status"
+    hint = f"did you mean `{near}`?" if near else hint
     raise UsageError(code, f"there is no {kind} called `{text}`", hint=hint)

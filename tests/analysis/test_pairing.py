@@ -122,6 +122,17 @@ def test_the_nearest_servers_are_paired() -> None:
     ]
 
 
+def test_an_entry_of_both_runs_is_compared_with_itself_alone() -> None:
+    """What it lost is no partner of what another gained; a renamed one still has its partners."""
+    x1, x2 = (point(MINI, c, 2 * c) for c in (1, 2))
+    y2 = replace(newer(x2), entry="y")
+    found = pair_runs([seen(x1), seen(x2)], [seen(newer(x1), run="r2"), seen(y2, run="r2")])
+    assert [(p.a.point.conc, p.b.point.entry) for p in found.pairs] == [(1, MINI)]
+    assert [(one.run_id, one.alone) for one in found.left_out] == [("r1", True), ("r2", True)]
+    (renamed,) = pair_runs([seen(x2)], [seen(y2, run="r2")]).pairs
+    assert renamed.b.point.entry == "y"
+
+
 def test_runs_of_other_workloads_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
         pair_runs([seen(point(MINI, 1, 2))], [seen(point(LLAMA, 1, 2), run="r2")])

@@ -13,6 +13,7 @@ from infx.changelog.draft import draft_entry
 from infx.domain.record import PointRecord
 from infx.domain.status import Status
 from infx.report.build import build
+from infx.report.figures import figure
 from infx.report.model import Baseline, RunFacts
 from tests.public_data import shared
 from tests.report.sample_runs import (
@@ -48,7 +49,7 @@ def test_holds_what_a_reviewer_reads() -> None:
     told = "\n".join(entry["description"])
     assert "pypi:xllamacpp==2026.10.11549" in told
     assert "synthetic acceptance length 2.78" in told
-    assert "highest throughput 1411 tok/s/GPU at 98 tok/s/user" in told
+    assert "highest throughput 1,411 tok/s/GPU at 98.0 tok/s/user" in told
     assert "3 frontier points out of 5 planned, 3 valid" in told
     assert "1 invalid:acceptance-off" in told
     assert "strict-match 0.000 ± 0.000 over 64 questions" in told
@@ -110,7 +111,7 @@ def test_a_repeated_point_is_told_by_the_mean_of_its_figures() -> None:
     records = [record(of, measurement=measurement(2, itl_ms, 40.0)) for itl_ms in (10.0, 40.0)]
     first, second = (r.measurement.tput_tok_s_gpu for r in records if r.measurement)
     (head,) = [text for text in described(records) if "highest" in text]
-    assert f"interactivity {(first * second) ** 0.5:.4g} tok/s/GPU (95 % " in head
+    assert f"interactivity {figure((first * second) ** 0.5)} tok/s/GPU (95 % " in head
 
 
 def test_a_figure_that_is_no_number_is_told_and_does_not_end_the_draft() -> None:
@@ -243,3 +244,6 @@ def test_the_run_is_named() -> None:
         parsed(text)["description"][-1]
         == "run 20261129-1740-3fa1: 8 of 8 points, 2 of 2 evaluations"
     )
+    part = [record for record in records if record.point.mode == "throughput"][:5]
+    told = parsed(draft_entry(part, sample_plan(records), run="20261129-1740-3fa1"))["description"]
+    assert told[-1] == "run 20261129-1740-3fa1: 5 of 8 points, 0 of 2 evaluations"

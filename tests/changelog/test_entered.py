@@ -27,6 +27,14 @@ def test_a_link_is_set_and_all_else_stays(before: list[str], after: list[str]) -
     assert not history_of(text, linked, "f").findings
 
 
+def test_a_text_that_spells_a_link_stays() -> None:
+    told = f'    - "run {RUN}: 3 points"\n    - |\n      pr-link: XXX\n'
+    text = OURS.replace(f'    - "run {RUN}: 3 points measured"\n', told)
+    found = entry_of(read_changelog(text.encode(), "f"), RUN)
+    assert found
+    assert with_link(text, found, LINK) == text.replace("\n  pr-link: XXX", f"\n  pr-link: {LINK}")
+
+
 @pytest.mark.parametrize(
     "told", ["", f"since run {RUN}: better", f"run {RUN}-2: 3 points", f"a run {RUN}: 3 points"]
 )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from infx.changelog.entry import read_changelog
@@ -61,6 +61,46 @@ def test_a_header_stays_where_it_is(old: list[str], a: list[str], b: list[str]) 
     plain = merged(changelog(*old), *(append(changelog(*old), changelog(*new)) for new in (a, b)))
     assert found.removeprefix("# What changed.\n").removeprefix("\n") == plain.text
     assert not codes(check(read_changelog(found.encode(), "f"), base=base))
+
+
+@given(LISTS, FRESH, FRESH, FRESH)
+def test_a_rebase_commit_by_commit_is_a_merge(
+    old: list[str], a: list[str], b: list[str], c: list[str]
+) -> None:
+    """The branch appends ``a``, then ``b``; ``c`` is published meanwhile."""
+    every = [_unlinked(text) for text in (*old, *a, *b, *c)]
+    assume(len(set(every)) == len(every))
+    base, one = changelog(*old), changelog(*old, *a)
+    two, main = append(one, changelog(*b)), append(base, changelog(*c))
+    first = merged(base, main, one).text
+    last = merged(one, first, two)
+    assert last.text == changelog(*old, *c, *a, *b)
+    assert (last.ours, last.theirs) == (len(c), len(b))
+    assert merged(one, two, first, ours_last=True).text == last.text
+    assert not codes(check(read_changelog(last.text.encode(), "f"), base=main))
+
+
+def test_a_link_is_corrected_below_what_was_published_meanwhile() -> None:
+    mine, linked = (append(BASE, entry("x", link=link)) for link in ("XXX", LINK))
+    ours = append(BASE, changelog(entry("m"), entry("x", link="XXX")))
+    assert merged(mine, ours, linked).text == append(
+        BASE, changelog(entry("m"), entry("x", link=LINK))
+    )
+
+
+def test_entries_among_history_on_both_sides_are_refused() -> None:
+    ours, theirs = (changelog(entry("a"), entry(k), entry("b", link="XXX")) for k in ("m", "n"))
+    assert places(refused(BASE, ours, theirs)) == [
+        "ours:7:1: history-changed",
+        "theirs:7:1: history-changed",
+    ]
+
+
+def test_a_side_may_begin_the_file_with_a_header() -> None:
+    ours, theirs = "# What changed.\n\n" + entry("a"), entry("b")
+    for one, other in ((ours, theirs), (theirs, ours)):
+        found = merged("", one, other, ours_last=one == theirs).text
+        assert found == "# What changed.\n\n" + changelog(entry("a"), entry("b"))
 
 
 def _unlinked(text: str) -> str:

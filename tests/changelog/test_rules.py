@@ -62,6 +62,9 @@ def test_no_byte_of_history_changes_unseen(
         ("# a\n" + BASE, ["f:1:1: history-changed"]),
         (BASE.replace("XXX", "https://github.com/o/r/pull/8"), []),
         (BASE.replace("XXX", f"{LINK}/changes"), ["f:11:12: history-changed"]),
+        (BASE.replace("XXX", f"'{LINK}'"), ["f:11:12: history-changed"]),
+        (BASE.replace("XXX", f"{LINK} "), ["f:11:12: history-changed"]),
+        (BASE.replace(f": {LINK}", f":  {LINK}", 1), ["f:5:12: history-changed"]),
         (BASE + "\n\n" + entry("n"), []),
         (changelog(BASE, entry("n"), BASE), []),
         ("", ["f:1:1: history-changed"] * 3),
@@ -84,6 +87,20 @@ def test_history_is_what_it_was_or_a_link_is_corrected(head: str, expected: list
 def test_what_stands_before_the_entries_stays(base: str, head: str, expected: list[str]) -> None:
     found = check(read_changelog(head.encode(), "f"), base=base)
     assert [place for place in places(found) if "history" in place] == expected
+
+
+def test_a_link_that_is_only_written_otherwise_is_no_correction() -> None:
+    base = entry().replace(f": {LINK}", f": '{LINK}'")
+    assert places(history_of(base, entry(), "f").findings) == ["f:5:12: history-changed"]
+
+
+def test_a_text_that_spells_a_link_is_no_link() -> None:
+    told = "  description:\n    - |\n      pr-link: {}\n"
+    base, head = (
+        entry().replace('  description:\n    - "Something"\n', told.format(link))
+        for link in ("here", LINK)
+    )
+    assert places(history_of(base, head, "f").findings) == ["f:5:17: history-changed"]
 
 
 def test_what_was_wrong_already_is_a_warning_and_what_is_new_an_error() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,12 @@ def test_every_carriage_return_is_told() -> None:
         f"f:{line}:{col}: control-character"
         for line, col in ((1, 15), (2, 12), (3, 15), (4, 18), (5, 41))
     ]
+
+
+def test_a_file_of_tabs_is_read_as_fast_as_another() -> None:
+    start = time.process_time()
+    assert places(list(byte_findings("\t" * 400_000, "f")))[0] == "f:1:1: control-character"
+    assert time.process_time() - start < 2
 
 
 def test_the_first_byte_that_is_not_utf8_has_its_place() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from infx.ci.comment import LIMIT, Told, comment, hidden_mark
 from infx.ci.printed import PrintedPlan, PrintedReview, read_printed
 from infx.domain.errors import ConfigError
 from infx.report.build import build
+from infx.report.markdown_parts import safe
 from infx.report.model import ReportModel
 from tests.report.many_points import many_plan, many_points, many_records
 from tests.report.sample_runs import FACTS, sample_plan, sample_records
@@ -121,6 +123,12 @@ def test_a_plan_or_review_that_ended_with_an_error_is_a_failure_with_what_to_do(
     assert "### FAIL: the reviewer's checks cannot be made" in text
 
 
+def test_a_plan_that_cannot_be_followed_is_a_failure() -> None:
+    asked = "an owner asks to reuse run 1"
+    told = plan(finding("run 1 cannot stand"), decision="reuse", reason=asked, jobs=[])
+    assert f"### FAIL: reuse: {asked}\n\n- error: " in comment(MARK, Told(head=HEAD, plan=told))
+
+
 def test_a_shortened_sweep_says_that_it_is_not_valid() -> None:
     assert "not valid for submission" in comment(
         MARK, Told(head=HEAD, plan=plan(submission_valid=False))
@@ -175,19 +183,58 @@ def test_any_texts_fit_and_break_no_table(
     whole_tables(text)
 
 
-@pytest.mark.parametrize(
-    "evil",
-    ["@somebody", "<img src=x>", "![x](https://e.example)", "#12", "a | b", "<!-- infx -->", "`x`"],
+EVIL = (
+    *("@somebody", "<img src=x>", "![x](https://e.example)", "#12", "a | b", "<!-- infx -->"),
+    *("`x`", "</details>", "**x**", "[x](y)", "https://e.example", "www.e.example", "&lt;", "$x$"),
+    *("\\", "- x", "1. x", "> x", "# x", "~~x~~", "x_y_z", "```"),
 )
+LIKE_MARKUP = st.text("[]()<>!*_`~#@|&;\\-+=:/.$ a1\n", min_size=1, max_size=40)
+OURS = re.compile(r"</?details>(<summary>[\w /]+:? ?[\w /]*</summary>)?")
+
+
+def read(text: str) -> tuple[set[str], list[str]]:
+    """The kinds of what a parser of Markdown finds in a text, and what readers see of it."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = parser.parse(text)
+    within = [one for token in tokens for one in token.children or ()]
+    for token in (*tokens, *within):
+        if token.type in ("html_block", "html_inline"):
+            assert OURS.fullmatch(token.content.strip()), token.content
+    shown = [
+        "".join(one.content for one in token.children).replace("\u200b", "")
+        for token in tokens
+        if token.children
+    ]
+    return {token.type for token in (*tokens, *within)}, shown
+
+
+@pytest.mark.parametrize("evil", EVIL)
 def test_texts_of_others_are_shown_not_read(evil: str) -> None:
+    shown_not_read(evil)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LIKE_MARKUP)
+def test_nothing_that_looks_like_markup_is_read(evil: str) -> None:
+    shown_not_read(evil)
+
+
+def shown_not_read(evil: str) -> None:
+    line = " ".join(f"seen {evil}".split())
+    kinds, shown = read(whole(line))
+    assert kinds == read(whole("seen x"))[0]
+    assert sum(line in one for one in shown) == 8  # note, heading, finding, two checks, evidence
+    assert not re.search(r"[@$]|#(?!\d+;)|://|www\.", safe(line))  # GitHub reads these too
+
+
+def whole(line: str) -> str:
     told = Told(
         head=HEAD,
-        notes=[evil],
-        plan=plan(finding(evil), reason=evil),
-        review=review("WARN", text=evil),
+        notes=[line],
+        plan=plan(finding(line), reason=line),
+        review=review("WARN", "PASS", sentence=line, text=line),
     )
-    text = comment(MARK, told)
-    assert evil not in text.removeprefix(MARK)
+    return comment(MARK, told).removeprefix(MARK)
 
 
 @pytest.mark.parametrize("name", ["", "Sweep", "a b", "x -->", "-x", "a" * 65, "ä"])

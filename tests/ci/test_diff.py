@@ -56,7 +56,7 @@ def test_points_appear_and_vanish() -> None:
     assert [point.name for point in found.appeared] == ["mini-c4"]
     assert [point.name for point in found.vanished] == ["mini-c1"]
     assert [point.name for point in found.same] == ["mini-c2", "mini-eval-gsm_mini"]
-    assert found.new_types == {("mini", "fixed-seq-len")}
+    assert found.new_scenarios == {("mini", "64 in, 32 out")}
 
 
 def test_a_point_is_known_again_when_its_name_is_another() -> None:

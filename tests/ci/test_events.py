@@ -106,5 +106,6 @@ def test_an_event_of_something_else_says_which_are_read() -> None:
 def test_comments_are_read_strictly() -> None:
     data = (EVENTS / "comments.json").read_bytes()
     assert [comment.id for comment in read_comments(data)] == [101, 103, 102, 104]
-    with pytest.raises(ConfigError, match=r"\$\[0\]"):
+    with pytest.raises(ConfigError, match=r"\$\[0\]") as caught:
         read_comments(b'[{"id": 1}]')
+    assert "infx ci comments" in caught.value.findings[0].hint

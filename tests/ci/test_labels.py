@@ -51,14 +51,17 @@ def test_two_primaries_say_which_to_remove() -> None:
     [(code, sentence, hint)] = faults("full-sweep-fail-fast", "full-sweep-enabled")
     assert code == "two-primaries"
     assert "full-sweep-fail-fast and full-sweep-enabled" in sentence
-    assert hint == "remove full-sweep-enabled, or the others"
+    assert hint == "keep the one that is meant, remove the rest"
 
 
 def test_a_modifier_alone_says_what_to_add() -> None:
     [(code, sentence, hint)] = faults("agentx-fast")
     assert code == "modifier-alone"
-    assert sentence.startswith("agentx-fast changes a sweep")
+    assert sentence == "no label asks for the sweep that agentx-fast would change"
     assert all(name in hint for name in PRIMARIES)
+    [(_, sentence, hint)] = faults("agentx-fast", "all-evals", "evals-only")
+    assert "that all-evals, evals-only and agentx-fast would change" in sentence
+    assert hint.endswith(", or remove all-evals, evals-only and agentx-fast")
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,27 @@ def test_the_canary_is_the_cheapest_of_the_scenario_that_changed() -> None:
     assert [c.scenario for c in made.canaries] == ["fixed-lengths"]
 
 
+def test_the_canary_is_of_the_lengths_that_changed() -> None:
+    """Shorter ones are cheaper, but say nothing of the change."""
+    long = {"isl": 512, "osl": 64}
+    before = mini(scenario(conc=[1, 2]), scenario(conc=[4], workload=long))
+    after = mini(scenario(conc=[1, 2]), scenario(conc=[4, 8], workload=long))
+    made = planned(FULL, head=plan_of(after), base=plan_of(before))
+    [canary] = made.canaries
+    [first] = made.jobs[0].points
+    assert (canary.point_id, first.conc) == (first.point_id, 4)
+    assert getattr(first.workload, "isl", 0) == 512
+
+
+def test_shortened_sessions_have_the_canary_of_what_changed_too() -> None:
+    longer = mini(scenario(conc=[1, 4]), sessions(conc=[2, 4, 8]))
+    shorter = mini(scenario(conc=[1, 4]), sessions(conc=[4, 8]))
+    made = planned(FULL, "agentx-fast", head=plan_of(longer), base=plan_of(shorter))
+    assert [(c.scenario, c.label[:-9]) for c in made.canaries] == [
+        ("agentic-fast", "mini-agentic-fast-c2")
+    ]
+
+
 def test_an_agentic_change_alone_has_a_canary() -> None:
     head = plan_of(mini(sessions(conc=[4, 1, 8])))
     made = planned(FULL, head=head, base=plan_of())
@@ -172,6 +193,16 @@ def test_a_canary_is_cheap_in_accelerators_too() -> None:
     assert [job.arm.axes.tp for job in made.jobs] == [1, 4]
 
 
+def test_a_plan_that_no_run_can_measure_says_so_before_it_is_swept() -> None:
+    elsewhere = other(cluster=replace(LOCAL, name="lab"))
+    both = (added("mini"), added("other"))
+    head = plan_of(mini(), elsewhere)
+    [told] = planned(FULL, additions=both, head=head, base=head).warnings
+    assert (told.code, told.level) == ("many-clusters", "warning")
+    assert "is for local and lab: no run" in told.sentence
+    assert not planned(FULL, head=head, base=head).warnings
+
+
 def test_without_a_canary_jobs_stay_as_they_are() -> None:
     made = planned("non-canary-full-sweep-enabled")
     assert made.canaries == ()
@@ -207,7 +238,10 @@ def test_evaluations_at_every_point() -> None:
 def test_a_label_that_changes_nothing_is_told() -> None:
     head = plan_of(mini(scenario(conc=[1]), evaluations=()))
     made = planned(FULL, "agentx-fast", "all-evals", head=head, base=head)
-    assert [finding.code for finding in made.warnings] == ["label-idle"] * 2
+    assert [(f.code, f.sentence.partition(":")[0]) for f in made.warnings] == [
+        ("label-idle", "all-evals"),
+        ("label-idle", "agentx-fast"),
+    ]
 
 
 def test_fast_replays_are_marked_in_the_data() -> None:

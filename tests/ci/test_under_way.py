@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from infx.ci.stored import Stored
 from infx.ci.under_way import goes_on, left_by
 from infx.domain.plan import Origin
@@ -41,6 +43,21 @@ def test_a_run_that_lost_a_point_does_not() -> None:
 def test_where_nothing_is_wanted_nothing_goes_on() -> None:
     assert goes_on([run("r1", a=RUNNING)], set()) is None
     assert goes_on([], {"a"}) is None
+
+
+def test_a_run_that_labels_kept_from_standing_goes_on_only_where_they_still_do() -> None:
+    """`agentx-fast` changes no identity of fixed lengths, yet what comes of it stays apart."""
+    going = run("r1", a=PENDING)
+    assert going.origin
+    kept = replace(going.origin, reusable=False, submission_valid=False)
+    for made, asked, on in (
+        (going.origin, kept, True),
+        (kept, kept, True),
+        (kept, going.origin, False),
+        (kept, replace(kept, submission_valid=True), False),
+    ):
+        one = replace(going, origin=made)
+        assert goes_on([one], {"a"}, asked) is (one if on else None)
 
 
 def test_of_several_the_first_goes_on() -> None:

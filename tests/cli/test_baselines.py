@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from infx.ci.reuse import dropped
 from infx.cli.baselines import baseline_runs, live_runs
 from infx.cli.reporting import stored_run
 from infx.domain.errors import UsageError
@@ -71,10 +70,12 @@ def test_runs_are_named_beside_it(one: Machine):
 def test_nothing_live_is_said(one: Machine):
     one.whole()
     assert live_runs(one.store, [data(one, RUN)]) == []
-    with pytest.raises(UsageError, match="no earlier run is live for tiny"):
+    with pytest.raises(UsageError, match="nothing is live for tiny"):
         baseline_runs(one.store, ["live"], [data(one, RUN)])
     publish(one, RUN)  # a run is no baseline of itself
     assert live_runs(one.store, [data(one, RUN)]) == []
+    with pytest.raises(UsageError, match="what is live for tiny is this run itself"):
+        baseline_runs(one.store, ["live"], [data(one, RUN)])
 
 
 def test_a_live_run_that_is_not_here_is_named(one: Machine, tmp_path: Path):
@@ -89,11 +90,11 @@ def test_a_live_run_that_is_not_here_is_named(one: Machine, tmp_path: Path):
 
 
 def test_the_report_understands_it(one: Machine):
-    assert dropped  # what `infx store push --live` asks
     one.whole()
     publish(one, RUN)
     one.begins(plan(job(0)), LATER)
-    refused = here("report", LATER, "--baseline", "live", "--results", one.results)
-    assert refused.returncode == 0, refused.stderr
+    done = here("report", LATER, "--baseline", "live", "--results", one.results)
+    assert done.returncode == 0, done.stderr
+    assert RUN in (one.folder(LATER) / "report.html").read_text()
     twice = here("report", RUN, "--baseline", RUN, "--results", one.results)
     assert twice.returncode == 2

@@ -18,6 +18,7 @@ from infx.domain.plan import Reused
 from infx.domain.record import PointRecord
 from infx.domain.serial import encode
 from infx.domain.status import Status
+from infx.launch.runs import open_store
 from infx.review.bundle import Bundle
 from infx.review.reading import read_bundle
 from infx.store.judged import Judged
@@ -199,6 +200,15 @@ def test_a_waiver_goes_with_it(lab: Lab) -> None:
     commit(lab.folder, {path: "# What\n"})
     lab.tell()
     assert bundle(lab).head[path] == "# What\n"
+
+
+def test_a_point_that_changes_unasked_is_told_of(lab: Lab) -> None:
+    changes = {"configs/more.yaml": MATRIX.replace("mini:\n", "more:\n", 1).replace("[1]", "[4]")}
+    commit(lab.folder, changes)
+    lab.tell()
+    made = bundle(lab)
+    assert [p.name for p in made.points.head if p.entry == "more"] == ["more-c4"]
+    assert [p.name for p in made.points.base] == ["mini-c1"]
 
 
 def test_given_facts_go_with_it(lab: Lab) -> None:
@@ -394,3 +404,14 @@ def test_a_real_sweep_of_a_pull_request_is_reviewed(tmp_path: Path) -> None:
     verdicts = {check["number"]: check["verdict"] for check in found["checks"]}
     told = {number: verdict for number, verdict in verdicts.items() if verdict != "PASS"}
     assert told == {2: "WARN", 3: "N/A", 12: "N/A", 14: "WARN"}, found["checks"]
+    with open_store(lab.folder / "results") as store:
+        store.replace([faster(record) for record in store.records(run_id)])
+    done = infx(*words, "faster.tar.gz", "--json", cwd=lab.folder)
+    assert done.returncode == 2
+    assert "tok/s/GPU, its export gives" in as_json(done)["diagnostics"][0]["sentence"]
+
+
+def faster(record: PointRecord) -> PointRecord:
+    made = record.measurement
+    told = made and replace(made, tput_tok_s_gpu=2 * made.tput_tok_s_gpu)
+    return replace(record, measurement=told)

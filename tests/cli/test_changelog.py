@@ -61,7 +61,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_clean_file_is_clean(project: Path) -> None:
     done = here("changelog", "check")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "1 entries, nothing is wrong" in done.stderr
+    assert "1 entry, nothing is wrong" in done.stderr
 
 
 def test_findings_have_their_place_and_line(project: Path) -> None:
@@ -96,6 +96,7 @@ def test_the_base_is_a_revision_or_a_file(project: Path) -> None:
         (("merge", FILE, FILE, "no.yaml"), "file-not-found"),
         (("check", "--pr", "7"), "--pr '7' is no pull request"),
         (("add", "--from-run", "last", "--pr", f"{LINK}/files"), "is no pull request"),
+        (("add", "--from-run", "last", "--pr", ""), "--pr '' is no pull request"),
     ],
 )
 def test_what_cannot_be_asked(project: Path, words: tuple[str, ...], told: str) -> None:
@@ -119,10 +120,11 @@ def test_append_only_looks_at_the_points_of_both_plans(project: Path) -> None:
     assert "point-removed" not in here(*asked[:-1]).stdout
 
 
-def branches(ours: str, theirs: str) -> None:
-    """Leave the working folder on a branch with ``ours``, and main with ``theirs``."""
+def branches(theirs: str, *ours: str) -> None:
+    """Leave the working folder on a branch with commits of ``ours``, and main with ``theirs``."""
     assert git("checkout", "-qb", "mine").returncode == 0
-    commit(ours)
+    for text in ours:
+        commit(text)
     assert git("checkout", "-q", "main").returncode == 0
     commit(theirs)
     assert git("checkout", "-q", "mine").returncode == 0
@@ -132,10 +134,11 @@ def branches(ours: str, theirs: str) -> None:
 @pytest.mark.parametrize("words", [("merge", "-q", "main", "-m", "m"), ("rebase", "-q", "main")])
 def test_git_puts_the_branch_after_what_is_published(project: Path, words: tuple[str, ...]) -> None:
     mine, theirs = entry(SMOL, "Mine", "XXX"), entry(MINI, "Theirs", LINK)
-    branches(changelog(BASE, mine), changelog(BASE, theirs))
+    more = entry(MINI, "Mine too", "XXX")
+    branches(changelog(BASE, theirs), changelog(BASE, mine), changelog(BASE, mine, more))
     done = git(*words)
     assert done.returncode == 0, done.stderr
-    assert Path(FILE).read_text() == changelog(BASE, theirs, mine)
+    assert Path(FILE).read_text() == changelog(BASE, theirs, mine, more)
     checked = here("changelog", "check", "--base", "main")
     assert (checked.returncode, checked.stdout) == (0, "")
 
@@ -143,7 +146,7 @@ def test_git_puts_the_branch_after_what_is_published(project: Path, words: tuple
 @pytest.mark.slow
 def test_main_takes_a_branch_after_its_own(project: Path) -> None:
     mine, theirs = entry(SMOL, "Mine", "XXX"), entry(MINI, "Theirs", LINK)
-    branches(changelog(BASE, mine), changelog(BASE, theirs))
+    branches(changelog(BASE, theirs), changelog(BASE, mine))
     git("checkout", "-q", "main")
     assert git("merge", "-q", "mine", "-m", "m").returncode == 0
     assert Path(FILE).read_text() == changelog(BASE, theirs, mine)
@@ -152,12 +155,21 @@ def test_main_takes_a_branch_after_its_own(project: Path) -> None:
 @pytest.mark.slow
 def test_history_that_differs_is_left_in_conflict(project: Path) -> None:
     changed = BASE.replace("Something", "Else")
-    branches(changelog(BASE, entry(SMOL, "Mine")), changelog(changed, entry(MINI, "Theirs")))
+    branches(changelog(changed, entry(MINI, "Theirs")), changelog(BASE, entry(SMOL, "Mine")))
     done = git("merge", "main")
     assert done.returncode == 1
     assert "theirs:4:8: history-changed" in done.stderr
     assert f"UU {FILE}" in git("status", "--short").stdout
     assert all(told in Path(FILE).read_text() for told in ("Else", "Mine", "Theirs"))
+
+
+def test_a_side_that_is_no_text_is_left_in_conflict(project: Path) -> None:
+    (project / "theirs").write_bytes(BASE.encode() + b"\n\xff\n")
+    (project / "ours").write_text(changelog(BASE, entry(MINI)))
+    done = here("changelog", "merge", FILE, "ours", "theirs")
+    assert done.returncode == 2
+    assert "theirs:7:1: not-utf8" in done.stderr
+    assert b"\xff" in (project / "ours").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +284,18 @@ def test_a_file_that_cannot_be_written(project: Path, results: Path) -> None:
     done = here(*words)
     assert done.returncode == 2
     assert "cannot write" in done.stderr
+
+
+@pytest.mark.parametrize("broken", ["<<<<<<< ours\n" + BASE, "entries: 1\n"])
+def test_nothing_is_written_below_what_cannot_be_read(
+    project: Path, results: Path, broken: str
+) -> None:
+    Path(FILE).write_text(broken)
+    done = here("changelog", "add", "--from-run", "last", "--results", results)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{FILE}:" in done.stderr
+    assert "yaml-syntax" in done.stderr
+    assert Path(FILE).read_text() == broken
 
 
 def test_an_entry_begins_a_file_that_is_not_there(project: Path, results: Path) -> None:

@@ -70,7 +70,9 @@ def test_without_a_plan_all_of_the_pull_request_stops_and_nothing_else(lab: Lab)
 
 
 def test_where_nothing_runs_nothing_stops(lab: Lab) -> None:
-    assert here(*STOP).returncode == 0
+    done = here(*STOP)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no run of example/lab#17 is under way" in done.stderr
     ended = lab.swept(lab.plan())
     done = here(*STOP, "--plan", saved(lab, lab.plan()), "--json")
     assert ended not in as_json(done)["data"]["stopped"]

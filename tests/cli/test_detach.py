@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,16 @@ import psutil
 import pytest
 
 from infx.cli import detaching
+from infx.config.project import Project
+from infx.domain.plan import Reused
+from infx.launch.local import LocalExecutor
 from infx.plan.saved import read_plan
 from infx.store import holder
 from infx.store.layout import job_dir
 from tests.cli.commands import ROOT, STAND_IN, as_json, environment, here, infx
 from tests.launch.lab_fixture import until
+from tests.store.machines import RUN, Machine
+from tests.store.tiny_plans import plan as tiny
 
 SMOL = ("quickstart", "--entry", "smol*")
 
@@ -107,16 +113,18 @@ def test_a_detached_run_outlives_its_terminal_and_is_waited_for(results: Path):
     assert (again.returncode, as_json(again)["data"]["exit_code"]) == (0, 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_whatever_ends_the_wait_the_run_goes_on(results: Path, number: signal.Signals):
+def test_whatever_ends_the_wait_the_run_goes_on(results: Path):
     gate = results / "gate"
     folder = detach(results, STAND_IN_GATE=str(gate))
     by = driver(folder)
-    waiter = waiting(results)
+    waiters = {
+        number: waiting(results) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+    }
     time.sleep(1)
-    waiter.send_signal(number)
-    _, told = waiter.communicate(timeout=20)
-    assert waiter.returncode == (-9 if number == signal.SIGKILL else 6), told
+    for number, waiter in waiters.items():
+        waiter.send_signal(number)
+        _, told = waiter.communicate(timeout=20)
+        assert waiter.returncode == (-9 if number == signal.SIGKILL else 6), told
     assert driver(folder) == by
     gate.touch()
     done = wait(results)
@@ -138,7 +146,7 @@ def test_a_wait_begins_a_driver_where_the_first_was_killed_and_leaves_it_behind(
     assert list(measured(folder).values()) == [1] * 4
 
 
-def test_a_driver_that_dies_is_told_of_once(results: Path):
+def test_a_driver_that_dies_is_told_of_and_the_next_begins_what_is_left(results: Path):
     folder = detach(results, STAND_IN="parricide")
     until(lambda: not driver(folder), 20, lambda: "it drives on")
     done = wait(results, STAND_IN="parricide")
@@ -147,6 +155,12 @@ def test_a_driver_that_dies_is_told_of_once(results: Path):
     assert "exit code -9" in done.stderr
     assert str(folder / "driver.log") in done.stderr
     assert "launched" in (folder / "driver.log").read_text()
+    # as of a runner that is gone:
+    with sqlite3.connect(results / "store.sqlite") as db:
+        db.execute("UPDATE runs SET host = 'gpu-17'")
+    done = wait(results)
+    assert (done.returncode, "was driven on gpu-17" in done.stderr) == (0, True), done.stderr
+    assert list(measured(folder).values()) == [1] * 4
 
 
 def test_what_a_driver_cannot_do_is_told_in_its_words(results: Path):
@@ -179,16 +193,6 @@ def test_a_wait_drives_the_run_as_it_was_asked(results: Path):
     assert states["stopped-early"] == 3, states
 
 
-def test_a_run_of_a_runner_that_is_gone_begins_anew_here_and_says_so(results: Path):
-    folder = detach(results, STAND_IN="parricide")
-    until(lambda: not driver(folder), 20, lambda: "it drives on")
-    with sqlite3.connect(results / "store.sqlite") as db:
-        db.execute("UPDATE runs SET host = 'gpu-17'")
-    done = wait(results)
-    assert (done.returncode, "was driven on gpu-17" in done.stderr) == (0, True), done.stderr
-    assert list(measured(folder).values()) == [1] * 4
-
-
 def test_a_run_that_is_driven_here_is_followed_from_another_folder(
     results: Path, tmp_path_factory: pytest.TempPathFactory
 ):
@@ -204,6 +208,28 @@ def test_a_run_that_is_driven_here_is_followed_from_another_folder(
     done = wait(other)
     assert done.returncode == 0, done.stderr
     assert list(measured(folder).values()) == [1] * 4
+
+
+class Durable(LocalExecutor):
+    """Stands for a scheduler that is asked for nothing."""
+
+    durable = True
+
+
+def test_a_run_that_ends_at_once_tells_its_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """All of it is reused: a script reads the name of the run from stdout all the same."""
+    monkeypatch.setattr("infx.cli.driving.executor_of", lambda *_: Durable())
+    with Machine(tmp_path) as one:
+        one.whole()
+        taken = tuple(Reused(point=point, run_id=RUN) for point in tiny().points)
+        whole = replace(tiny(), points=(), jobs=(), reused=taken)
+        project = Project.find(ROOT)
+        assert detaching.start(whole, ["m"], project, one.results, as_json=False) == 0
+        [_, run] = one.store.runs()
+        assert capsys.readouterr().out == f"{run.run_id}\n"
+        assert run.state == "ended"
 
 
 def test_the_driver_is_this_very_infx():

@@ -10,7 +10,7 @@ import pytest
 
 from infx.cli.draft_checkpoints import drafts_on
 from infx.domain.record import PointRecord, Provenance
-from infx.review.bundle import Draft
+from infx.review.bundle import Draft, DraftLayer
 from tests.store.tiny_plans import arm, point, record
 
 
@@ -69,10 +69,14 @@ def test_the_cache_of_the_hub_is_asked_for_its_main_revision(
     assert drafts_on([speculating("org/draft")], tmp_path, [])[0].stored == "bf16"
 
 
-def test_what_is_given_stands_before_what_is_found(tmp_path: Path) -> None:
+def test_a_checkpoint_says_itself_what_it_holds(tmp_path: Path) -> None:
     checkpoint(tmp_path / "draft", fc="F32")
-    given = Draft(model="draft", stored="bf16")
-    assert drafts_on([speculating("draft")], tmp_path, [given]) == [given]
+    layers = (DraftLayer(name="fc", stored="fp32", effective="fp32"),)
+    given = Draft(model="draft", stored="bf16", layers=layers)
+    [draft] = drafts_on([speculating("draft")], tmp_path, [given])
+    assert (draft.stored, draft.where, draft.layers) == ("fp32", "draft", layers)
+    elsewhere = Draft(model="other", stored="bf16")
+    assert elsewhere in drafts_on([speculating("draft")], tmp_path, [elsewhere])
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_saved_plan_is_swept_in_turn_and_its_points_have_names(project: Path, 
     assert "mono-on-r2-" in as_json(log)["data"]["file"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(1200)
 def test_arms_of_the_mini_engine_take_turns_and_a_point_is_measured_again(project: Path) -> None:
     """Real servers, real clients: five engine starts."""

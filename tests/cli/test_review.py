@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import as_json, here
+from tests.cli.commands import INFX, ROOT, as_json, environment, here
 from tests.review.failing import FAILING, corrected
 from tests.review.minimax_m3 import minimax_m3, write
 
@@ -40,6 +42,16 @@ def test_a_failure_exits_with_1(tmp_path: Path, number: int) -> None:
     found = here("review", folder)
     assert found.returncode == 1
     assert f"FAIL  {number:2} " in found.stdout
+
+
+def test_a_reader_who_leaves_changes_no_verdict(tmp_path: Path) -> None:
+    folder = write(FAILING[0][0](corrected()), tmp_path / "b")
+    read, written = os.pipe()
+    os.close(read)
+    words = [*INFX, "review", str(folder)]
+    done = subprocess.run(words, cwd=ROOT, env=environment(), stdout=written, check=False)
+    os.close(written)
+    assert done.returncode == 1
 
 
 def test_json_holds_every_check_with_its_evidence(public: Path) -> None:

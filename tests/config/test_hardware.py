@@ -101,3 +101,17 @@ def test_a_sweep_hears_of_a_fault_before_it_spends_anything(tmp_path: Path) -> N
     with pytest.raises(ConfigError) as error:
         load_matrix([tmp_path / MATRIX], project)
     assert [str(f.where) for f in error.value.findings] == [f"{FILE}:3:36"]
+
+
+def test_the_state_of_the_constants_is_counted(tmp_path: Path) -> None:
+    assert set(read_hardware(write_project(tmp_path / "a", {FILE: f"version: 2\n{SOUND}"}))) == {
+        "h200",
+        "cpu",
+    }
+    for number, said in enumerate(("0", "true", "one", "[]")):
+        found = faults(tmp_path / f"b{number}", f"version: {said}\n{SOUND}")
+        assert found == [("out-of-range", 1, "`version` counts from 1")]
+
+
+def test_our_own_constants_have_a_version() -> None:
+    assert (ROOT / FILE).read_text().count("\nversion: 1\n") == 1

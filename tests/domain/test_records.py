@@ -59,6 +59,12 @@ def test_a_record_of_another_version_loads_and_a_wrong_type_does_not() -> None:
         decode("{", Status)
 
 
+def test_what_is_no_list_is_said_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match="not a list of PointRecord") as caught:
+        decode(b"{}", tuple[PointRecord, ...], source="x.json", hint="hand over a list")
+    assert caught.value.findings[0].hint == "hand over a list"
+
+
 def test_arm_identity_ignores_names_limits_and_load() -> None:
     base = arm()
     same = [

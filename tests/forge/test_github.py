@@ -61,6 +61,8 @@ def test_what_makes_something_new_is_asked_once(there: Repository) -> None:
     [
         (Answer(403, "slow down", {"Retry-After": "7"}), 7.0),
         (Answer(429, "slow down", {"Retry-After": "7"}), 7.0),
+        (Answer(429, "slow down", {"Retry-After": "0"}), 0.0),
+        (Answer(429, "slow down"), 60.0),
         (Answer(403, "You have exceeded a secondary rate limit."), 60.0),
     ],
 )
@@ -118,6 +120,12 @@ def test_a_redirect_is_not_followed(there: Repository) -> None:
         with pytest.raises(RefusedError, match="301"):
             client(there).get("/pulls/17")
         assert not elsewhere.asked
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(there: Repository) -> None:
+    """Whatever its status: one that says no has a body too."""
+    there.answers = [Answer(status, "…", {"Content-Length": "99"}) for status in (200, 404)]
+    assert client(there).get("/pulls/17") == {"number": 17}
 
 
 def test_a_page_of_a_proxy_is_no_answer(there: Repository) -> None:

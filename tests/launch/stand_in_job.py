@@ -36,9 +36,11 @@ class StandIn:
 
     def run(self) -> int:
         try:
-            os.close(os.open(self.folder / "claim", os.O_CREAT | os.O_EXCL))
+            claim = os.open(self.folder / "claim", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return 75
+        os.write(claim, json.dumps({"by": "job", "scheduler_id": scheduler_id()}).encode())
+        os.close(claim)
         self.event("job-started")
         if self.behave == "infra":
             self.event("job-ended", status="failed:harness-missing", sentence="no aiperf here")
@@ -65,6 +67,7 @@ class StandIn:
     def measure(self, point: dict) -> None:
         if self.behave == "parricide":
             os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)  # until it is killed with it
         if self.behave == "crash":
             print("the server room is on fire", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -106,6 +109,11 @@ class StandIn:
                 self.write(point, {"state": "cancelled"})
         self.result("cancelled")
         sys.exit(143)
+
+
+def scheduler_id() -> str:
+    array, task = (os.environ.get(f"SLURM_ARRAY_{what}_ID") for what in ("JOB", "TASK"))
+    return f"{array}_{task}" if array else os.environ.get("SLURM_JOB_ID", "")
 
 
 def label(point: dict) -> str:

@@ -59,6 +59,13 @@ def test_a_reused_point_without_its_record_is_not_run() -> None:
     assert told["Points"].level == "attention"
 
 
+def test_a_reused_point_that_is_judged_invalid_says_so() -> None:
+    status = Status("invalid", "stale-export", "old")
+    spoilt = replace(OLD_RECORDS[0], status=status)
+    text = markdown(build_runs([replace(AFTER, records=(spoilt, *AFTER.records[1:]))]))
+    assert text.count(f"reused from {OLD}") == 6
+
+
 def test_a_lost_measurement_says_why() -> None:
     status = Status("skipped", "reused-lost", "the store has none")
     lost = replace(OLD_RECORDS[0], status=status, measurement=None)
@@ -75,6 +82,13 @@ def test_runs_that_reuse_each_other_measure_a_point_once() -> None:
         own = [row for row in rows if row.record.point.point_id in KNOWN]
         assert {row.runs for row in own} == {1}
         assert {row.reused for row in own} == ({""} if BEFORE in runs else {OLD})
+
+
+def test_what_one_of_several_runs_measured_itself_is_not_reused() -> None:
+    """One run measured all points, the other took seven of a run that is not told."""
+    both = build_runs([data("own", many_plan(POINTS), measured(POINTS, "own")), AFTER])
+    assert [row.reused for row in both.rows] == [""] * 10
+    assert [row.runs for row in both.rows] == [2] * 10
 
 
 def test_a_baseline_that_points_are_reused_from_is_no_comparison_of_them() -> None:
@@ -96,6 +110,9 @@ def test_a_reused_score_is_marked() -> None:
     assert f'<a href="x.html#accuracy">reused from {OLD}</a>' in html(model, {OLD: "x.html"})
     other = data("other", plan, [scored])
     assert len(build_runs([data(NEW, plan, [scored]), other]).scores) == 1
+    own = replace(scored, attempt=replace(scored.attempt, run_id="own"))
+    rows = build_runs([data("own", sample_plan([own]), [own]), other]).scores
+    assert [(row.run, row.reused) for row in rows] == [("own", ""), ("other", OLD)]
 
 
 def test_the_page_links_to_the_report_of_the_run(tmp_path: Path) -> None:

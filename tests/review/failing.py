@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from infx.ci.diff import identity
 from infx.domain.acceptance import Acceptance
-from infx.domain.point import Agentic
+from infx.domain.identity import content_id
+from infx.domain.point import Agentic, Point
 from infx.domain.record import FilterScore, PointRecord
 from infx.domain.status import Status
 from infx.review.bundle import Bundle, CheckRun, DraftLayer
 from tests.review.minimax_m3 import KEY, RECIPE, minimax_m3
 
-__all__ = ["FAILING", "corrected", "with_diff", "with_records"]
+__all__ = ["FAILING", "corrected", "with_diff", "with_points", "with_records"]
 
 Change = Callable[[PointRecord], PointRecord]
 
@@ -36,6 +38,20 @@ def with_records(bundle: Bundle, mode: str, change: Change) -> Bundle:
     """Return the bundle with ``change`` made to each record of ``mode``."""
     records = [change(r) if r.point.mode == mode else r for r in bundle.records]
     return replace(bundle, records=tuple(records))
+
+
+def with_points(bundle: Bundle, change: Callable[[Point], Point]) -> Bundle:
+    """Return the bundle with ``change`` made to each throughput point, planned and measured so."""
+    made: dict[str, str] = {}
+
+    def changed(record: PointRecord) -> PointRecord:
+        point = change(record.point)
+        made[record.point.point_id] = content_id(identity(point))
+        return replace(record, point=replace(point, point_id=made[record.point.point_id]))
+
+    bundle = with_records(bundle, "throughput", changed)
+    head = tuple(replace(p, point_id=made[p.point_id]) for p in bundle.points.head)
+    return replace(bundle, points=replace(bundle.points, head=head))
 
 
 def _no_owner(bundle: Bundle) -> Bundle:
@@ -91,13 +107,11 @@ def _overrides(bundle: Bundle) -> Bundle:
 
 
 def _no_template(bundle: Bundle) -> Bundle:
-    def plain(record: PointRecord) -> PointRecord:
-        workload = record.point.workload
-        assert isinstance(workload, Agentic)
-        point = replace(record.point, workload=replace(workload, use_chat_template=False))
-        return replace(record, point=point)
+    def plain(point: Point) -> Point:
+        assert isinstance(point.workload, Agentic)
+        return replace(point, workload=replace(point.workload, use_chat_template=False))
 
-    return with_records(bundle, "throughput", plain)
+    return with_points(bundle, plain)
 
 
 def _patched(bundle: Bundle) -> Bundle:
@@ -105,12 +119,11 @@ def _patched(bundle: Bundle) -> Bundle:
 
 
 def _typed_length(bundle: Bundle) -> Bundle:
-    def longer(record: PointRecord) -> PointRecord:
+    def longer(point: Point) -> Point:
         acceptance = Acceptance("synthetic", 3.4, "min-variance", "minimaxm3_eagle3_gqa", "on", 3)
-        point = replace(record.point, arm=replace(record.point.arm, acceptance=acceptance))
-        return replace(record, point=point)
+        return replace(point, arm=replace(point.arm, acceptance=acceptance))
 
-    return with_records(bundle, "throughput", longer)
+    return with_points(bundle, longer)
 
 
 def _point_removed(bundle: Bundle) -> Bundle:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from infx.ci.diff import identity
 from infx.domain.acceptance import Acceptance
 from infx.domain.axes import Axes
 from infx.domain.identity import content_id
@@ -95,6 +96,11 @@ diff --git a/{RECIPE} b/{RECIPE}
 -  ATOM_MONO_ENABLE: '0'
 +  # mono decode at every point of TP4
    max-num-seqs: 30
+diff --git a/{CHANGELOG} b/{CHANGELOG}
+--- a/{CHANGELOG}
++++ b/{CHANGELOG}
+@@ -6373,0 +6375 @@
++- config-keys:
 """
 
 ARTIFACTS = {
@@ -235,12 +241,13 @@ def _point(place: tuple[int, int, str], workload: Workload, acceptance: Acceptan
     tp, conc, offload = place
     arm = _arm(tp, conc, offload, acceptance)
     kind = "" if isinstance(workload, Agentic) else f"{workload.kind}-"
-    return Point(
-        point_id=content_id([arm.identity(), conc, workload]), series_id=content_id([KEY, NEW]),
+    made = Point(
+        point_id="", series_id=content_id([KEY, NEW]),
         curve_id=content_id([arm.identity(), workload]), entry=KEY, conc=conc, queueing=False,
         mode="throughput" if isinstance(workload, Agentic) else "evaluation",
         name=f"{kind}tp{tp}-c{conc}", arm=arm, workload=workload,
     )  # fmt: skip
+    return replace(made, point_id=content_id(identity(made)))
 
 
 def _record(point: Point, **told: object) -> PointRecord:

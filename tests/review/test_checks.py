@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from infx.review.checks import CHECKS, review
+from infx.review.reading import bundle_of
+from infx.review.writing import bundle_files
 from tests.review.failing import FAILING, corrected
-from tests.review.minimax_m3 import RUN, minimax_m3
+from tests.review.minimax_m3 import ARTIFACTS, RUN, minimax_m3
 from tests.review.verdicts import one, verdicts
 
 
@@ -55,7 +57,7 @@ def test_each_check_fails_alone(number: int) -> None:
     assert {n for n in found if found[n] != whole[n]} == {number}
     assert found[number] == "FAIL"
     assert words in one(broken, number).sentence
-    assert review(broken).verdict == "FAIL"
+    assert review(bundle_of(bundle_files(broken, ARTIFACTS), "b")).verdict == "FAIL"
 
 
 def test_there_are_sixteen_checks_each_with_a_failing_bundle() -> None:

@@ -19,7 +19,8 @@ from infx.review.result import CheckResult
 from infx.review.rules import load_rules
 from tests.report.sample_runs import sample_plan
 from tests.review.failing import with_records
-from tests.review.minimax_m3 import DIGEST, RUN, minimax_m3
+from tests.review.minimax_m3 import DIGEST, NEW, OLD, RUN, minimax_m3
+from tests.review.verdicts import one
 
 
 def wrong(text: str, title: str = "") -> list[str]:
@@ -257,3 +258,32 @@ def twice(record: PointRecord) -> PointRecord:
     if found:
         found = replace(found, tput_tok_s_gpu=found.tput_tok_s_gpu * 1.01)
     return replace(record, measurement=found, attempt=replace(record.attempt, repeat=2))
+
+
+def test_what_no_reader_sees_claims_nothing() -> None:
+    assert wrong("<!-- image nightly_1\n\nGSM8K 0.1 -->\n") == []
+    assert wrong("<!-- GSM8K 0.1") == []
+    request = replace(minimax_m3().pull_request, body="<!--\n\n-->\nGSM8K 0.1", title="")
+    found = stale(list(claims(replace(minimax_m3(), pull_request=request), load_rules())))
+    assert [one.where for one in found] == ["pull-request.json:body:4"]
+    hidden = replace(request, body="<!-- image nightly_202610070333 -->")
+    assert "names no image" in one(replace(minimax_m3(), pull_request=hidden), 15).sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"Moves from {OLD} to `{NEW}`.", []),
+        (f"Moves from {NEW} to `{OLD}`.", [f"image: {OLD}"]),
+        (f"{OLD} → {NEW}", []),
+        (f"{NEW} -> {OLD}", [f"image: {OLD}"]),
+        (f"{NEW}, compared to {OLD}", []),
+    ],
+)
+def test_a_change_moves_to_the_image_of_the_head(text: str, said: list[str]) -> None:
+    assert wrong(text) == said
+
+
+def test_a_list_ends_where_a_number_is_of_something_else() -> None:
+    assert unknown("at TP2, 12% faster") == [("12%", True)]
+    assert unknown("concurrency 1 to 48, 64k in") == [("64k", True)]

@@ -96,8 +96,17 @@ def test_a_change_that_lowers_a_draft_fails(line: str, expected: int) -> None:
 def test_a_draft_runs_in_no_lower_type(stored: str, effective: str, expected: str) -> None:
     (draft,) = corrected().drafts
     layer = replace(draft.layers[0], stored=stored, effective=effective)
-    shown = replace(draft, layers=(layer, *draft.layers[1:]))
+    shown = replace(draft, stored="bf16, fp32, fp8", layers=(layer, *draft.layers[1:]))
     assert verdicts(replace(corrected(), drafts=(shown,)))[13] == expected
+
+
+def test_layers_are_stored_as_the_checkpoint_holds_them() -> None:
+    (draft,) = corrected().drafts
+    layer = replace(draft.layers[0], stored="fp8", effective="fp8")
+    found = one(replace(corrected(), drafts=(replace(draft, layers=(layer,)),)), 13)
+    assert (found.verdict, "stored fp8, it holds bf16" in found.sentence) == ("FAIL", True)
+    packed = replace(draft, layers=(layer,), stored="uint8", quantization="nvfp4")
+    assert verdicts(replace(corrected(), drafts=(packed,)))[13] == "PASS"
 
 
 @pytest.mark.parametrize("drafts", [(), None])

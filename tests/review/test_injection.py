@@ -28,9 +28,9 @@ def started(framework: str, acceptance: Acceptance) -> PointRecord:
 def test_a_length_is_found_and_a_real_acceptance_is_not(framework: str) -> None:
     found = injected(started(framework, GOLDEN))
     assert found
-    assert found.is_of(2.78, 3)
-    assert not found.is_of(2.79, 3)
-    assert injected(started(framework, Acceptance(k=3))) is None
+    assert all(one.is_of(2.78, 3) for one in found)
+    assert not any(one.is_of(2.79, 3) for one in found)
+    assert injected(started(framework, Acceptance(k=3))) == ()
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,12 @@ def test_a_length_is_found_and_a_real_acceptance_is_not(framework: str) -> None:
 )
 def test_how_atom_may_be_told(words: tuple[str, ...], holds: bool) -> None:
     record = replace(minimax_m3().records[0], provenance=Provenance(server_argv=words))
-    found = injected(record)
-    assert found
+    [found] = injected(record)
     assert found.is_of(2.78, 3) is holds
+
+
+def test_every_word_of_it_is_found() -> None:
+    words = ("--acceptance-length", "2.78", "--acceptance-length", "3.4")
+    seen = Provenance(server_argv=words, env={"SGLANG_SIMULATE_ACC_LEN": "3.9"})
+    found = injected(replace(minimax_m3().records[0], provenance=seen))
+    assert [one.number for one in found] == [2.78, 3.4, 3.9]

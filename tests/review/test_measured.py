@@ -117,7 +117,7 @@ def test_append_only_passes_where_every_point_stays() -> None:
     base = bundle.points.head[:18]
     bundle = replace(bundle, points=replace(bundle.points, base=base))
     found = one(replace(bundle, changelog=(replace(addition, append_only=True),)), 12)
-    assert (found.verdict, "1 are new" in found.sentence) == ("PASS", True)
+    assert (found.verdict, "new: 1" in found.sentence) == ("PASS", True)
 
 
 def test_append_only_fails_where_the_image_moves() -> None:
@@ -159,7 +159,11 @@ def test_a_changelog_entry_may_be_of_one_scenario() -> None:
     (addition,) = bundle.changelog
     limited = replace(addition, scenario_types=("agentic-coding",))
     assert one(bundle, 1).verdict == "FAIL"
-    assert one(replace(bundle, changelog=(limited,)), 1).verdict == "PASS"
+    found = one(replace(bundle, changelog=(limited,)), 1)
+    assert found.verdict == "WARN"
+    assert f"new or changed in {KEY}: 1 point whose throughput no changelog" in found.sentence
+    stood = replace(bundle.points, base=(*bundle.points.base, other))
+    assert one(replace(bundle, changelog=(limited,), points=stood), 1).verdict == "PASS"
     elsewhere = replace(addition, scenario_types=("fixed-seq-len",))
     assert one(replace(bundle, changelog=(elsewhere,)), 14).verdict == "FAIL"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from infx.review.checks import review
 from infx.review.people import owners_of
 from infx.review.rules import load_rules
 from tests.review.failing import corrected
-from tests.review.minimax_m3 import RUN
+from tests.review.minimax_m3 import CONFIG, RUN
 
 OWNERS = """\
 # a comment
@@ -113,6 +114,15 @@ def test_a_sign_off_is_whole_and_of_the_latest_template(old: str, new: str, word
     assert words in sentence
 
 
+def test_the_page_shows_the_sign_off_that_passes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "review.md").read_text()
+    [shown] = [b for b in re.findall(r"```md\n(.*?)```", page, re.DOTALL) if "sign-off" in b]
+    bundle = corrected()
+    reuse, one = bundle.comments
+    verdict, sentence = said(replace(bundle, comments=(reuse, replace(one, body=shown))), 5)
+    assert verdict == "PASS", sentence
+
+
 def test_without_a_sign_off_nobody_owns() -> None:
     bundle = corrected()
     unsigned = replace(bundle, comments=bundle.comments[:1])
@@ -171,3 +181,16 @@ def test_the_latest_sign_off_counts() -> None:
     assert said(replace(bundle, comments=(reuse, good, unchecked)), 5)[0] == "FAIL"
     older = replace(unchecked, created_at="2026-10-01")
     assert said(replace(bundle, comments=(reuse, good, older)), 5)[0] == "PASS"
+
+
+def test_who_is_of_a_team_is_not_told() -> None:
+    bundle = corrected()
+    team = replace(bundle, codeowners=f"* @org/core\n/{CONFIG} @org/llama\n")
+    verdict, sentence = said(team, 0)
+    assert (verdict, "of @org/llama the bundle does not say" in sentence) == ("WARN", True)
+    strangers = tuple(replace(one, association="NONE") for one in team.comments)
+    assert said(replace(team, comments=strangers), 0)[0] == "FAIL"
+    stranger = replace(team.comments[1], id="9", association="NONE", body="", created_at="2027")
+    body = team.comments[1].body
+    late = replace(team, comments=(*team.comments, replace(stranger, author="x", body=body)))
+    assert said(late, 0)[0] == "WARN"

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from infx.domain.record import PointRecord, Provenance
-from infx.review.shipped import Checkpoint, draft_of, drafting
+from infx.review.bundle import Draft, DraftLayer
+from infx.review.shipped import UNKNOWN, Checkpoint, agreed, draft_of, drafting
 from tests.store.tiny_plans import arm, point, record
 
 TENSORS = {"fc.weight": "BF16", "fc.bias": "BF16", "norm.weight": "F32"}
@@ -69,6 +70,17 @@ def test_a_quantized_draft_says_so_and_no_more(config: dict[str, object], said: 
     told = draft_of("tiny", checkpoint(**config), [speculating(dtype="float32")])
     assert told.quantization == said
     assert bool(told.layers) == (not said)
+
+
+def test_what_files_hold_stands_before_what_somebody_says() -> None:
+    layers = (DraftLayer(name="fc", stored="bf16", effective="bf16"),)
+    given = Draft(model="tiny", stored="fp8", layers=layers)
+    found = draft_of("tiny", checkpoint(), [speculating()])
+    assert agreed(given, found) == replace(found, layers=layers)
+    assert agreed(None, found) == found
+    told = draft_of("tiny", checkpoint(), [speculating(dtype="float32")])
+    assert agreed(given, told) == told
+    assert agreed(given, replace(found, stored=UNKNOWN)) == given
 
 
 def test_without_tensors_the_configuration_says_the_type() -> None:

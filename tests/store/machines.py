@@ -14,7 +14,7 @@ from infx.domain.status import OK, Status
 from infx.plan.saved import write_plan
 from infx.store import PointRow, RunRow, Store, attempt_dir
 from infx.store.exchange import Guard, Incoming, Sent, pull, push
-from infx.store.places import Place
+from infx.store.exchange.places import Place
 from tests.store.tiny_plans import job, judge, plan, record, run_row, write_point
 
 RUN = "20260102-030405-abcd"
@@ -42,10 +42,10 @@ class Machine:
     ) -> None:
         self.store.close()
 
-    def begins(self, whole: Plan | None = None, run_id: str = RUN) -> Plan:
+    def begins(self, whole: Plan | None = None, run_id: str = RUN, executor: str = "local") -> Plan:
         """Make a run of two jobs, or of ``whole``."""
         whole = whole or plan(job(0), job(1))
-        row = replace(run_row(self.results, run_id), project=str(self.project))
+        row = replace(run_row(self.results, run_id), project=str(self.project), executor=executor)
         folder = Path(row.folder)
         (folder / "jobs").mkdir(parents=True)
         (folder / "run.json").write_text(encode_pretty(row))
@@ -127,7 +127,11 @@ class Machine:
         return push(self.store, place, rows, judge, light=light, guard=guard, plan=plan)
 
     def pulls(self, place: Place, *names: str) -> Incoming:
-        return pull(self.store, place, names, self.project)
+        """Raises the error of the first run that could not be brought."""
+        found = pull(self.store, place, names, self.project)
+        for error in found.refused:
+            raise error
+        return found
 
 
 def what(found: Sent | Incoming) -> list[str]:

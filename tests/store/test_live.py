@@ -12,8 +12,8 @@ from infx.domain.errors import ConfigError, UsageError
 from infx.domain.plan import Origin, Reused
 from infx.domain.status import Status
 from infx.store.exchange import place_of
+from infx.store.exchange.places import Place
 from infx.store.live import Live, read_live
-from infx.store.places import Place
 from tests.store.machines import RUN, Machine, what
 from tests.store.tiny_plans import job, plan
 
@@ -122,6 +122,26 @@ def test_a_plan_says_which_points_are_published_and_from_which_runs(place, one):
         one.pushes(place, LATER, guard=dropped, plan=lost)
     with pytest.raises(UsageError, match="no run here has measured 4 of the plan's 7 points"):
         one.pushes(place, LATER, guard=dropped, plan=replace(plan(), reused=tuple(taken)))
+
+
+@pytest.mark.parametrize("shortened", ["plan", "source"])
+def test_nothing_shortened_is_shown_by_a_plan_or_from_another_run(place, one, shortened: str):
+    short = Origin(repository="a/b", pull_request=1, head_sha="0", submission_valid=False)
+    first, second = plan().jobs
+    of_source = replace(plan(), origin=short if shortened == "source" else None)
+    for of in one.begins(of_source).jobs:
+        one.measures(of)
+    taken = tuple(Reused(point=p, run_id=RUN) for p in (*first.points, *second.points))
+    of_plan = short if shortened == "plan" else None
+    shown = replace(plan(), points=(), jobs=(), reused=taken, origin=of_plan)
+    one.begins(replace(plan(first), reused=taken[2:]), LATER)
+    one.measures(first, run_id=LATER)
+    with pytest.raises(UsageError, match="shortened by a label"):
+        one.pushes(place, LATER, guard=dropped, plan=shown)
+    if shortened == "source":
+        with pytest.raises(UsageError, match=f"run {RUN} was shortened"):
+            one.pushes(place, LATER, guard=dropped)
+    assert not one.results.parent.joinpath("shared").exists()
 
 
 def test_what_may_not_be_shown_is_refused(place, one):

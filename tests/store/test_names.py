@@ -12,7 +12,7 @@ from infx.domain.errors import UsageError
 from infx.domain.plan import Plan
 from infx.domain.status import OK, Status
 from infx.plan.repeats import repeated
-from infx.store import FILE, RunRow, Store, find_point, find_recorded
+from infx.store import FILE, RunRow, Store, find_point, find_recorded, find_run
 from tests.store.tiny_plans import job, plan, record, run_row
 
 WHOLE = repeated(plan(job(0), job(1)), 2)
@@ -41,6 +41,13 @@ def test_without_a_word_it_is_the_first_time(store: Store, name: str) -> None:
     points = store.points(made(store, "r").run_id)
     assert find_point(points, name).key == (WHOLE.jobs[0].job_id, POINT.point_id)
     assert find_point(points, f"{name}-r2").key == (WHOLE.jobs[2].job_id, POINT.point_id)
+
+
+def test_a_store_without_runs_says_so(store: Store) -> None:
+    for text in ("last", "20261130"):
+        with pytest.raises(UsageError, match="there are no runs in") as caught:
+            find_run(store, text)
+        assert "infx sweep" in caught.value.hint
 
 
 def test_a_time_that_is_not_there_is_no_point(store: Store) -> None:

@@ -196,14 +196,17 @@ LATER = ("host", "canary", "fail_fast")
 """Columns of a run that these versions did not have."""
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_store_from_before_repeats_is_found_whole(tmp_path: Path, version: int):
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_older_store_is_found_whole(tmp_path: Path, version: int):
     row, whole = run_row(tmp_path), plan()
     db = of_version(tmp_path / "store.sqlite", version)
     told = {name: told for name, told in asdict(row).items() if name not in LATER}
     db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(told))})", tuple(told.values()))
     for place, of in enumerate(whole.jobs):
-        db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (row.run_id, of.job_id, place, of.name))
+        db.execute(
+            "INSERT INTO jobs (run_id, job_id, position, name) VALUES (?, ?, ?, ?)",
+            (row.run_id, of.job_id, place, of.name),
+        )
         name = f"infx-{place}"
         known = (name, row.run_id, of.job_id, 1, "77", 5.0, 6.0, 7.0)
         db.execute(

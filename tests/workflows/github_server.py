@@ -161,7 +161,7 @@ def _handler(repository: Repository) -> type[BaseHTTPRequestHandler]:
             text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
             data = text.encode()
             self.send_response(status)
-            for name, value in {**heads, "Content-Length": str(len(data))}.items():
+            for name, value in {"Content-Length": str(len(data)), **heads}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)

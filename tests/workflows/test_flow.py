@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,12 @@ from typing import Any
 
 import pytest
 
+from infx.ci.comment import hidden_mark
 from infx.store import holder
 from tests.ci.cases import EVENTS
 from tests.cli.pull_requests import BASE, CHANGED, ENTRY, commit, git
-from tests.workflows.github_server import TOKEN, Repository, served
+from tests.cli.pull_requests import Lab as Work
+from tests.workflows.github_server import BOT, TOKEN, Repository, served
 from tests.workflows.runner import ROOT, Runner, workflow
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -70,6 +74,13 @@ class Lab:
         [found] = [c for c in self.github.comments if f"infx ci comment: {mark} -->" in c["body"]]
         return str(found["body"])
 
+    def taken_away(self) -> None:
+        """End what drives runs, and lose their files, as with a runner that is taken away."""
+        for folder in list(self.tmp.glob("runner-*/*/results/runs/*")):
+            if words := holder(folder).split():
+                os.kill(int(words[1]), signal.SIGKILL)
+            folder.rename(folder.parents[1] / f"lost-{time.monotonic_ns()}")
+
     def states(self) -> list[str]:
         return [body["state"] for _, body in self.github.statuses]
 
@@ -91,15 +102,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         lab = Lab(github, tmp_path, environment(tmp_path, github.url), tmp_path / "gate")
         lab.pushed(configs__mini_yaml=CHANGED, **{"perf-changelog_yaml": ENTRY})
         yield lab
-    for folder in tmp_path.glob("runner-*/*/results/runs/*"):
-        kill_driver(folder)
-
-
-def kill_driver(folder: Path) -> None:
-    """End the process that drives a run, as a runner that is taken away ends all of its own."""
-    words = holder(folder).split()
-    if words:
-        os.kill(int(words[1]), signal.SIGKILL)
+        lab.taken_away()
 
 
 def environment(tmp: Path, url: str) -> dict[str, str]:
@@ -142,9 +145,13 @@ def test_from_a_label_to_the_live_curves(lab: Lab) -> None:
         head,
     )
 
-    # The runner is taken away with all its processes; another goes on, and sees the end.
-    for folder in lab.tmp.glob("runner-*/*/results/runs/*"):
-        kill_driver(folder)
+    # The runner is taken away with all its processes. Another label that asks for the same comes,
+    # and the run goes on; so does another runner, which sees its end.
+    lab.taken_away()
+    other = lab.runner(lab.event("labeled", "full-sweep-fail-fast", "bug"), vars=begun.vars)
+    assert other.start("sweep.yml"), failed(other)
+    assert lab.github.dispatched.pop()[1]["inputs"]["run"] == run
+    lab.taken_away()
     lab.gate.touch()
     started = {"repository": {"default_branch": "main"}, "inputs": asked["inputs"]}
     again = lab.runner(started, event_name="workflow_dispatch")
@@ -194,28 +201,22 @@ def test_from_a_label_to_the_live_curves(lab: Lab) -> None:
     assert "mini" in json.dumps(live)
 
 
-def test_another_label_goes_on_with_the_run_and_none_stops_it(lab: Lab) -> None:
-    lab.environ["STAND_IN_GATE"] = str(lab.gate)
-    short = {"INFX_WAIT": "2s"}
-    lab.runner(lab.event("labeled", "full-sweep-fail-fast"), vars=short).start("sweep.yml")
-    lab.runner(lab.event("labeled", "full-sweep-fail-fast", "bug"), vars=short).start("sweep.yml")
-    runs = [asked["inputs"]["run"] for _, asked in lab.github.dispatched]
-    assert runs == [runs[0]] * 2
-    for folder in lab.tmp.glob("runner-*/*/results/runs/*"):
-        kill_driver(folder)
+def test_a_run_stops_that_no_label_asks_for_any_more(lab: Lab) -> None:
+    there = Work(lab.work)
+    run = there.swept(there.plan(), lambda one: None if one.point.conc == 2 else one)
+    words = ("store", "push", "git:origin/infx-results", run, "--light")
+    subprocess.run(["infx", *words], cwd=lab.work, env=lab.environ, check=True)
+    lab.github.said(f"{hidden_mark('plan')}\n\n### Plan: sweep", BOT)
     stopped = lab.runner(lab.event("unlabeled", "bug"))
     assert stopped.start("sweep.yml"), failed(stopped)
     assert ran(stopped)[-1] == "sweep.yml:stop"
     assert "no label asks for a sweep" in lab.comment("plan")
     [told] = [done.text for done in stopped.done if done.name == "Stop"]
-    assert f"run {runs[0]}: " in told
+    assert f"run {run}: " in told
 
 
-@pytest.mark.parametrize(
-    "labels", [("full-sweep-enabled", "full-sweep-fail-fast"), ("evals-only",)]
-)
-def test_labels_that_cannot_be_are_told_in_the_pull_request(lab: Lab, labels: tuple[str]) -> None:
-    runner = lab.runner(lab.event("labeled", *labels))
+def test_labels_that_cannot_be_are_told_in_the_pull_request(lab: Lab) -> None:
+    runner = lab.runner(lab.event("labeled", "full-sweep-enabled", "full-sweep-fail-fast"))
     assert not runner.start("sweep.yml")
     assert "### FAIL: what is asked for cannot be planned" in lab.comment("plan")
     assert runner.uploads == ["plan"]

@@ -161,3 +161,5 @@ def test_a_pull_request_is_planned_and_measured_by_one_at_a_time() -> None:
     assert groups["sweep.yml", "stop"] == f"measure-{number}"
     assert groups["measure.yml", ""] == "measure-${{ inputs.number }}"
     assert "concurrency" not in read(WORKFLOWS / "sweep.yml")  # any label would end a sweep
+    starts = [group for (name, _), group in groups.items() if name == "comments.yml"]
+    assert starts == ["comments-${{ github.event.issue.number }}"]  # a comment would end a plan

@@ -112,7 +112,14 @@ def sight(order: Order, row: Row | None, patience_s: float, others: Iterable[Ord
         return Sight(row=row, result=found)
     one_job = [order, *(o for o in others if in_turn and key_of(o) == key_of(order))]
     quiet = min(map(quiet_s, one_job)) > patience_s
-    return Sight(row=row, result=found, claimed=claimed(order), quiet=quiet, in_turn=in_turn)
+    return Sight(
+        row=row,
+        result=found,
+        claimed=claimed(order),
+        doubled=not in_turn and doubled(order, row),
+        quiet=quiet,
+        in_turn=in_turn,
+    )
 
 
 def result(order: Order) -> Result | None:
@@ -136,6 +143,13 @@ def claimed(order: Order) -> bool:
     """Return True when a job has started: the claim may be infx's own, of an attempt given up."""
     holder = claim.holder(order.folder)
     return holder is not None and holder.by != "infx"
+
+
+def doubled(order: Order, row: Row | None) -> bool:
+    """Return True when another job than the row's has the attempt."""
+    holder = claim.holder(order.folder)
+    known = holder.scheduler_id if holder else ""
+    return row is not None and known not in ("", row.shown_id)
 
 
 def quiet_s(order: Order) -> float:

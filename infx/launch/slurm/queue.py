@@ -91,9 +91,10 @@ def choose(rows: Iterable[Row]) -> Mapping[tuple[str, int | None], Row]:
     """Return the row that counts, by (name, task).
 
     The latest submission wins: a requeue moves the submit time, and a job of another time that
-    got the same id or name is older. Of the same submission squeue (or scontrol) counts before
-    sacct, which lags, and takes from it the exit codes that only it tells when both say that the
-    job is over.
+    got the same id or name is older. But one that is in the queue still counts before one that has
+    ended: a lost drive submitted the attempt, and the other job found it taken. Of the same
+    submission squeue (or scontrol) counts before sacct, which lags, and takes from it the exit
+    codes that only it tells when both say that the job is over.
     """
     found: dict[tuple[str, int | None], Row] = {}
     for row in rows:
@@ -228,9 +229,10 @@ def _better(one: Row, other: Row) -> Row:
     return _with_codes(second, first)
 
 
-def _rank(row: Row) -> tuple[float, int, float]:
-    direct = 0 if row.source == "sacct" else 1
-    return (row.submit_s or 0.0, direct, row.start_s or 0.0)
+def _rank(row: Row) -> tuple[bool, float, bool, float]:
+    direct = row.source != "sacct"
+    queued = direct and phase(row.state) in ("queued", "running")
+    return (queued, row.submit_s or 0.0, direct, row.start_s or 0.0)
 
 
 def _with_codes(row: Row, other: Row) -> Row:

@@ -27,15 +27,18 @@ class Sight:
     """One look at an attempt: Slurm's row (None: it has none), the job's own record, and the
     seconds since the two were first seen to differ.
 
-    ``claimed`` tells whether a job of that name ever started; ``quiet`` that its files have not
-    grown lately. One that is ``in_turn`` shares Slurm's job with other attempts, before it or after
-    it, whose files count for ``quiet`` too: it ends with that job, whenever its own turn was over.
+    ``claimed`` tells whether a job of that name ever started, and ``doubled`` that it is not the
+    one of the row: a drive that was lost submitted the attempt before. ``quiet`` tells that its
+    files have not grown lately. One that is ``in_turn`` shares Slurm's job with other attempts,
+    before it or after it, whose files count for ``quiet`` too: it ends with that job, whenever its
+    own turn was over.
     """
 
     row: Row | None
     result: Result | None
     differs_s: float = 0.0
     claimed: bool = False
+    doubled: bool = False
     quiet: bool = True
     in_turn: bool = False
 
@@ -90,6 +93,9 @@ def state_of(sight: Sight, patience_s: float) -> JobState:
 
 
 def _ended(sight: Sight, row: Row, patience_s: float) -> JobState:
+    if sight.doubled and not sight.result and not sight.quiet:
+        sentence = "another job has the attempt and goes on: a lost drive submitted it before"
+        return JobState(phase="suspect", sentence=sentence, scheduler_id=row.shown_id)
     told = ending(row.state, row.reason, row.exit_code, row.derived, by=row.cancelled_by)
     no_turn = sight.never_began and told.code in OF_ONE_TURN
     may_come = sight.claimed or not told.code or no_turn  # a claim may not be seen yet, too

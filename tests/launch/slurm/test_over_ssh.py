@@ -75,7 +75,7 @@ def executor(login: Sshd, **site: object) -> SlurmExecutor:
 
 
 def drive(
-    results: Path, whole: Plan, run_by: SlurmExecutor, observer: Quiet, **asked: bool
+    results: Path, whole: Plan, run_by: SlurmExecutor, observer: Quiet, **asked: float
 ) -> bool:
     with open_store(results) as store:
         run_by.check(whole.jobs)
@@ -147,6 +147,24 @@ def test_jobs_run_as_the_user_who_logged_in(login: Sshd, tmp_path: Path) -> None
     assert drive(tmp_path, plan(job(0, points=1)), executor(login), Heard())
     [claim] = shared(login).glob("runs/*/jobs/*/a1/claim")
     assert claim.owner() == login.user
+
+
+def test_who_does_not_know_what_a_lost_drive_submitted_measures_nothing_twice(
+    login: Sshd, tmp_path: Path
+) -> None:
+    """Its folder is gone, and the store was pushed before: the other drive submits the same
+    attempts, and waits for the jobs that have them. Longer than its patience."""
+    whole = plan(*[job(n, points=1, seconds=16) for n in range(2)])
+    first, second = tmp_path / "first", tmp_path / "second"
+    with open_store(first) as store:
+        create_run(store, first, whole, source="tiny", project=first, executor="remote")
+    shutil.copytree(first, second)
+    assert not drive(first, whole, executor(login), Heard(), until_s=0.0)
+    assert drive(second, whole, executor(login), Heard())
+    assert states(second) == ["ok"] * 2
+    assert list(counted(login).values()) == [1, 1]
+    with Store(second / FILE) as store:
+        assert [a.number for a in store.attempts(store.runs()[0].run_id)] == [1, 1]
 
 
 def test_a_lost_connection_changes_no_job(login: Sshd, tmp_path: Path) -> None:

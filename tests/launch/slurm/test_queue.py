@@ -262,6 +262,14 @@ def test_an_older_job_of_the_same_name_does_not_count() -> None:
     assert choose([new, old])["infx-1", None] == new
 
 
+@pytest.mark.parametrize("state", ["FAILED", "COMPLETED"])
+def test_a_job_in_the_queue_counts_before_a_later_one_that_has_ended(state: str) -> None:
+    """Two drives submitted one attempt: the later job found it taken."""
+    ended = replace(ROW, job_id="9", state=state, submit_s=at("21:00:00"))
+    for rows in ([ROW, ended], [ended, ROW]):
+        assert choose(rows)["infx-1", None] == ROW
+
+
 def test_an_id_that_was_used_again_is_another_job() -> None:
     lost = replace(ROW, name="infx-lost", source="sacct")
     heir = replace(ROW, name="infx-heir", submit_s=at("20:01:00"))

@@ -144,6 +144,17 @@ def test_a_claimed_job_that_slurm_forgot_is_lost_once_it_is_quiet() -> None:
     assert (told.phase, told.void, told.code) == ("ended", False, "job-lost")
 
 
+def test_an_attempt_that_another_job_has_is_waited_for_while_it_writes() -> None:
+    """A drive that was lost had submitted it: this drive's own job finds it taken and ends."""
+    taken = {"claimed": True, "doubled": True, "late": True}
+    waits = state_of(sight("FAILED", quiet=False, **taken), PATIENCE_S)
+    assert (waits.phase, waits.code) == ("suspect", "")
+    assert "another job has the attempt" in waits.sentence
+    assert state_of(sight("FAILED", **taken), PATIENCE_S).phase == "ended"
+    told = state_of(sight("FAILED", quiet=False, result=RESULT, **taken), PATIENCE_S)
+    assert (told.phase, told.code) == ("ended", "")
+
+
 def test_the_silence_of_accounting_concludes_nothing_without_a_record() -> None:
     assert state_of(sight(UNTOLD, late=True, claimed=True), PATIENCE_S).phase == "unknown"
     assert state_of(sight(UNTOLD, late=True), PATIENCE_S).phase == "unknown"

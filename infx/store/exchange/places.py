@@ -20,11 +20,11 @@ from typing import Protocol, TypeVar
 
 from infx.domain.errors import ConfigError, InfraError, UsageError
 from infx.domain.findings import Finding, Where
+from infx.store.live import LIVE
 from infx.store.store import FILE
 from infx.store.writing import writing
 
 __all__ = [
-    "LIVE",
     "ArchivePlace",
     "Box",
     "FolderBox",
@@ -37,7 +37,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-LIVE = "live.json"
 MEMBER = re.compile(r"live\.json|runs/[A-Za-z0-9][\w.-]*\.tar\.gz")
 _SUFFIX = ".tar.gz"
 _SCRATCH = ".infx-part"
@@ -136,13 +135,12 @@ class FolderPlace:
         """See `Place`."""
         if not self.path.is_dir():
             raise UsageError("not-a-place", f"{self.path} is no folder", hint=_HINT)
+        self._check()
         return use(FolderBox(self.path, self.path / _SCRATCH))
 
     def change(self, use: Callable[[Box], T]) -> T:
         """See `Place`."""
-        if (self.path / FILE).exists():
-            text = f"{self.path} is a results folder, which holds runs as they are made"
-            raise UsageError("not-a-place", text, hint="name another folder")
+        self._check()
         scratch = self.path / _SCRATCH
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -153,6 +151,11 @@ class FolderPlace:
                     return use(FolderBox(self.path, scratch))
                 finally:
                     shutil.rmtree(scratch, ignore_errors=True)
+
+    def _check(self) -> None:
+        if (self.path / FILE).exists():
+            text = f"{self.path} is a results folder, which holds runs as they are made"
+            raise UsageError("not-a-place", text, hint="name another folder")
 
 
 @dataclass(frozen=True, slots=True)

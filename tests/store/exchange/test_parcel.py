@@ -12,8 +12,8 @@ import pytest
 
 from infx.domain.errors import ConfigError, InfraError
 from infx.domain.serial import encode
-from infx.store.parcel import Header, files_of, pack, read_header, unpack
-from infx.store.state import State, state_of
+from infx.store.exchange.parcel import Header, files_of, pack, read_header, unpack
+from infx.store.exchange.state import State, state_of
 from tests.store.machines import RUN, Machine
 
 
@@ -79,7 +79,7 @@ def test_same_content_same_bytes(tmp_path: Path, state: State, monkeypatch):
 
 def test_links_locks_and_half_written_files_stay(tmp_path: Path):
     (tmp_path / "point.json").write_text("{}")
-    for name in ("driver.lock", "exchange.json", "point.json.tmp", "live.json.part"):
+    for name in ("driver.lock", "exchange.json", "cancel", "point.json.tmp", "live.json.part"):
         (tmp_path / name).write_text("x")
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "away").symlink_to("/etc")
@@ -127,6 +127,49 @@ def test_files_that_nobody_announced_are_refused(tmp_path: Path, state: State):
         parcel = written(tmp_path / "p", header, (tarfile.TarInfo(name), b"x"))
         with pytest.raises(ConfigError, match="does not know"):
             unpack(parcel, tmp_path / "out")
+
+
+@pytest.mark.parametrize("mtime", ["inf", "nan", "-1", "1e300"])
+def test_a_time_that_no_file_has_is_refused(tmp_path: Path, state: State, mtime: str):
+    member = tarfile.TarInfo("files/a")
+    member.pax_headers = {"mtime": mtime}
+    parcel = written(tmp_path / "p", encode(Header(state=state, files={"a": 1})), (member, b"x"))
+    with pytest.raises(ConfigError, match="changed at no time"):
+        unpack(parcel, tmp_path / "out")
+
+
+def test_a_file_that_is_larger_than_announced_is_refused(tmp_path: Path, state: State):
+    member = tarfile.TarInfo("files/a")
+    header = encode(Header(state=state, files={"a": 1}))
+    parcel = written(tmp_path / "p", header, (member, b"xx"))
+    with pytest.raises(ConfigError, match="is larger than"):
+        unpack(parcel, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_vanishes_is_not_announced(tmp_path: Path, state: State):
+    (tmp_path / "run").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "run" / name).write_text(name)
+    entries = [*files_of(tmp_path / "run")]
+    (tmp_path / "run/a").unlink()
+    pack(tmp_path / "p", Header(state=state, files={"a": 1, "b": 1}), entries)
+    assert read_header(tmp_path / "p").files == {"b": 1}
+    assert unpack(tmp_path / "p", tmp_path / "out").files == {"b": 1}
+
+
+def test_a_file_that_is_cut_meanwhile_is_the_machines_fault(tmp_path: Path, state: State):
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run/a"
+    path.write_bytes(bytes(3 << 20))
+    entries = [*files_of(tmp_path / "run")]
+    with pytest.raises(InfraError, match="was cut while it was packed"):
+        pack(
+            tmp_path / "p",
+            Header(state=state, files={"a": 3 << 20}),
+            entries,
+            progress=lambda *_: path.write_bytes(b""),
+        )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 0.999])

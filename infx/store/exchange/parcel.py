@@ -15,27 +15,29 @@ import shutil
 import stat
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from infx.domain.errors import ConfigError, InfraError
 from infx.domain.findings import Finding, Where
 from infx.domain.serial import decode, encode
-from infx.store.state import State, checked
+from infx.store.exchange.state import State, checked
 
 __all__ = ["Carried", "Entry", "Header", "Progress", "files_of", "pack", "read_header", "unpack"]
 
 SCHEMA = "1"
 HEADER, FILES = "parcel.json", "files/"
-LOCAL = frozenset({"driver.lock", "exchange.json"})
-"""Files of a run's folder that are about this machine."""
+LOCAL = frozenset({"driver.lock", "exchange.json", "cancel"})
+"""Files of a run's folder that are about this machine: who drives it here, and is asked to stop."""
 
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError)
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CHUNK = 1 << 20
+_LATEST_S = 1 << 40
+"""Later than any time of a file, and early enough for every file system's call."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is done, the bytes done so far, and all of them."""
@@ -98,16 +100,22 @@ def _known_file(path: Path) -> os.stat_result | None:
 def pack(
     path: Path,
     header: Header,
-    entries: Iterable[Entry],
+    entries: Sequence[Entry],
     carried: Carried | None = None,
     progress: Progress = lambda *_: None,
 ) -> None:
     """Write a parcel to ``path``: ``entries``, then those ``carried`` over.
 
-    A file that grows meanwhile is packed as long as it was; one that vanished is left out.
+    A file that grows meanwhile is packed as long as it was. One that vanished is not announced
+    either. Raises InfraError ``transfer-failed`` for one that is cut while it is read.
     """
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as zipped:
-        _fill(zipped, header, entries, carried, progress)
+        gone = _fill(zipped, header, entries, carried, progress)
+    if gone:  # the header, which stands first, tells of them
+        files = {name: size for name, size in header.files.items() if name not in gone}
+        there = [entry for entry in entries if entry.name not in gone]
+        pack(path, replace(header, files=files), there, carried, progress)
+        return
     with path.open("rb") as packed:
         os.fsync(packed.fileno())
 
@@ -115,18 +123,19 @@ def pack(
 def _fill(
     into: gzip.GzipFile,
     header: Header,
-    entries: Iterable[Entry],
+    entries: Sequence[Entry],
     carried: Carried | None,
     progress: Progress,
-) -> None:
+) -> set[str]:
+    """Return the names of entries that have vanished."""
     more, said = _meter("packed", header, progress), encode(header)
     form = tarfile.PAX_FORMAT
     with tarfile.TarFile(fileobj=into, mode="w", format=form, copybufsize=_CHUNK) as tar:
         _add(tar, HEADER, 0, io.BytesIO(said), len(said))
-        for entry in entries:
-            _pack_entry(tar, entry, more)
+        gone = {entry.name for entry in entries if not _pack_entry(tar, entry, more)}
         if carried:
             _carry(tar, carried, more)
+    return gone
 
 
 def _meter(what: str, header: Header, progress: Progress) -> Callable[[int], None]:
@@ -153,23 +162,31 @@ class _Told:
         return data
 
 
-def _pack_entry(tar: tarfile.TarFile, entry: Entry, more: Callable[[int], None]) -> None:
+def _pack_entry(tar: tarfile.TarFile, entry: Entry, more: Callable[[int], None]) -> bool:
+    """Return False where the file has vanished."""
     name, changed_s = FILES + entry.name, entry.mtime_s
     if isinstance(entry.content, bytes):
         _add(tar, name, changed_s, _Told(io.BytesIO(entry.content), more), entry.size)
-        return
+        return True
     try:
         handle = entry.content.open("rb")
     except FileNotFoundError:
-        return
+        return False
     with handle:
         size = min(entry.size, os.fstat(handle.fileno()).st_size)
-        _add(tar, name, changed_s, _Told(handle, more), size)
+        try:
+            _add(tar, name, changed_s, _Told(handle, more), size)
+        except OSError as error:
+            if error.errno:
+                raise
+            text = f"{entry.content} was cut while it was packed"
+            raise InfraError("transfer-failed", text, hint="push again") from error
+    return True
 
 
 def _carry(tar: tarfile.TarFile, carried: Carried, more: Callable[[int], None]) -> None:
-    with _translated(carried.parcel):
-        for member, content in _members(carried.parcel):
+    with _opened(carried.parcel) as members:
+        for member, content in members:
             if member.name.removeprefix(FILES) in carried.sizes:
                 _add(tar, member.name, int(member.mtime), _Told(content, more), member.size)
 
@@ -184,8 +201,8 @@ def _add(
 
 def read_header(path: Path) -> Header:
     """Return what a parcel says of itself, without reading the rest of it. Errors: see `unpack`."""
-    with _translated(path):
-        for member, content in _members(path):
+    with _opened(path) as members:
+        for member, content in members:
             if member.name == HEADER:
                 return _header(path, content.read())
             break
@@ -223,9 +240,9 @@ def unpack(
     """
     header = read_header(path)
     more = _meter("unpacked", header, progress)
-    with _translated(path):
-        for member, content in _members(path):
-            name = _known(path, member.name, header)
+    with _opened(path) as members:
+        for member, content in members:
+            name = _known(path, member, header)
             if name and wanted(name):
                 _write(_Told(content, more), folder / name, member.mtime)
             elif name:
@@ -233,12 +250,14 @@ def unpack(
     return header
 
 
-def _known(path: Path, member: str, header: Header) -> str:
-    name = member.removeprefix(FILES)
-    if member == HEADER:
+def _known(path: Path, member: tarfile.TarInfo, header: Header) -> str:
+    name = member.name.removeprefix(FILES)
+    if member.name == HEADER:
         return ""
-    if name not in header.files or name == member:
-        raise _bad(path, f"it holds {member}, of which its {HEADER} does not know")
+    if name not in header.files or name == member.name:
+        raise _bad(path, f"it holds {member.name}, of which its {HEADER} does not know")
+    if member.size > header.files[name]:
+        raise _bad(path, f"{member.name} is larger than its {HEADER} says")
     return name
 
 
@@ -249,14 +268,24 @@ def _write(content: _Told, target: Path, mtime_s: float) -> None:
     os.utime(target, (mtime_s, mtime_s))
 
 
-def _members(path: Path) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
+@contextmanager
+def _opened(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes]]]]:
+    """Give the files of a parcel, which is closed with the block, whatever ends it."""
+    with _translated(path), closing(_members(path)) as members:
+        yield members
+
+
+def _members(path: Path) -> Generator[tuple[tarfile.TarInfo, IO[bytes]], None, None]:
     """Yield the files of a parcel in turn, and read it to its end: what is cut shows there."""
     with gzip.open(path) as zipped:
         with tarfile.open(fileobj=zipped, mode="r|") as tar:
             for member in tar:
-                content = tar.extractfile(member) if member.isreg() else None
+                plain = member.isreg() and not member.issparse()
+                content = tar.extractfile(member) if plain else None
                 if content is None:
                     raise _bad(path, f"{member.name} is no plain file")
+                if not 0 <= member.mtime < _LATEST_S:
+                    raise _bad(path, f"{member.name} changed at no time that a file can have")
                 yield member, content
         while zipped.read(_CHUNK):
             pass
@@ -273,7 +302,7 @@ def _translated(path: Path) -> Iterator[None]:
             _read_through(path)
             raise
     except _BROKEN as error:
-        hint = "copy it again, or push the run again"
+        hint = "copy it again, or remove it and push the run again"
         text = f"{path} is cut or damaged: {error}"
         raise InfraError("parcel-broken", text, hint=hint) from error
 
@@ -285,7 +314,7 @@ def _read_through(path: Path) -> None:
 
 
 def _bad(path: Path, sentence: str) -> ConfigError:
-    hint = "it is not what infx store push wrote: push the run again"
+    hint = "it is not what infx store push wrote: remove it, then push the run again"
     return ConfigError([Finding("bad-parcel", "error", sentence, Where(str(path)), hint)])
 
 

@@ -85,9 +85,9 @@ def relation(mine: State, theirs: State) -> Relation:
     here, there = mine.digest, theirs.digest
     if here == there:
         return "same"
-    if there in mine.lineage:
+    if there in mine.lineage and _knows(mine, theirs):
         return "newer"
-    if here in theirs.lineage:
+    if here in theirs.lineage and _knows(theirs, mine):
         return "older"
     ahead, behind = _covers(mine, theirs), _covers(theirs, mine)
     if ahead and behind:
@@ -127,12 +127,18 @@ def _point_fault(row: Mapping[str, Any], run_id: str) -> str:
     return "a record is of another point"
 
 
+def _knows(one: State, other: State) -> bool:
+    """Return True when ``one`` has every attempt and every end of ``other``, as whatever comes from
+    it has. Lineage alone does not tell: it stands in the run's folder, which two stores may share.
+    """
+    known = one.attempts
+    return all(name in known and known[name] >= ended for name, ended in other.attempts.items())
+
+
 def _covers(one: State, other: State) -> bool:
-    known, results = one.attempts, _results(one)
-    ends = all(known.get(name, False) >= ended for name, ended in other.attempts.items())
-    there = other.attempts.keys() <= known.keys()
+    results = _results(one)
     better = all(results.get(key, (0, 0)) >= told for key, told in _results(other).items())
-    return there and ends and better
+    return better and _knows(one, other)
 
 
 def _results(state: State) -> dict[PointKey, tuple[int, int]]:

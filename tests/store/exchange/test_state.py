@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infx.domain.status import OK, Status
-from infx.store.state import State, relation, state_of
+from infx.store.exchange.state import State, relation, state_of
 from tests.store.machines import RUN, Machine
 
 SEEN = {"same": "same", "newer": "older", "older": "newer", "apart": "apart"}
@@ -59,6 +59,13 @@ def test_lineage_decides_where_verdicts_went_down(history: list[State]):
     assert relation(judged, whole) == "newer"
     assert relation(whole, judged) == "older"
     assert relation(run(judged), whole) == "older"  # this is what the lineage is for
+
+
+def test_lineage_of_a_folder_that_two_stores_share_hides_nothing(history: list[State]):
+    """Who drives the run writes down that its end was pushed; the other store knows the middle."""
+    whole, part = history[-1], replace(history[3], lineage=history[-1].descent)
+    assert relation(part, whole) == "older"
+    assert relation(whole, part) == "newer"
 
 
 def test_an_end_without_a_result_is_known_as_well(history: list[State]):

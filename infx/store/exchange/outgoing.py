@@ -9,14 +9,14 @@ from typing import Literal
 
 from infx.domain.errors import ConfigError, UsageError
 from infx.domain.record import PointRecord
+from infx.store.exchange.light import lightened
+from infx.store.exchange.lineage import lineage_of
+from infx.store.exchange.parcel import Carried, Entry, Header, Progress, files_of, pack, read_header
+from infx.store.exchange.places import Box, parcel_name
+from infx.store.exchange.state import Relation, State, relation, state_of
 from infx.store.gather import Judge, read_point
 from infx.store.layout import JUDGED, POINT, RUN
-from infx.store.light import lightened
-from infx.store.lineage import lineage_of
-from infx.store.parcel import Carried, Entry, Header, Progress, files_of, pack, read_header
-from infx.store.places import Box, parcel_name
 from infx.store.rows import RunRow
-from infx.store.state import Relation, State, relation, state_of
 from infx.store.store import Store
 
 __all__ = ["Outgoing", "Pushed", "apart", "outgoing", "push_run"]

@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, TypeVar
 
 from infx.domain.errors import InfraError, UsageError
-from infx.store.places import LIVE, MEMBER, Box, locked
+from infx.store.exchange.places import MEMBER, Box, locked
+from infx.store.live import LIVE
 
 __all__ = ["MOST_BYTES", "GitPlace"]
 

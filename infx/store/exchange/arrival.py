@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from infx.domain.errors import ConfigError, UsageError
 from infx.domain.findings import Finding, Where
 from infx.domain.serial import encode_pretty
+from infx.store.exchange.lineage import keep_lineage, lineage_of
+from infx.store.exchange.outgoing import What, apart
+from infx.store.exchange.parcel import Header, Progress, read_header, unpack
+from infx.store.exchange.state import Relation, relation, state_of
 from infx.store.gather import read_run
 from infx.store.layout import JUDGED, RUN, run_dir
-from infx.store.lineage import keep_lineage, lineage_of
 from infx.store.lock import RunLock, holder
-from infx.store.parcel import Header, Progress, read_header, unpack
-from infx.store.push import What, apart
 from infx.store.rows import RunRow
-from infx.store.state import Relation, relation, state_of
 from infx.store.store import Store
 from infx.store.writing import writing
 
@@ -51,7 +51,8 @@ def pull_run(
 ) -> Pulled:
     """Bring run ``run_id``, which is in ``parcel``, beside ``store``, or to where the store has it.
 
-    A newer state replaces an older one, never the other way; files that only this machine has stay.
+    A newer state replaces an older one, never the other way; files that only this machine has stay,
+    and what a run lacks that is driven here comes when nobody does.
     ``project`` stands for a project that is not on this machine. Raises UsageError ``run-diverged``
     or ``run-active``, or as `parcel.unpack`.
     """
@@ -64,7 +65,7 @@ def pull_run(
     if how == "apart":
         raise apart(state_of(store, run_id), header.state, "the place")
     lacking = _lacking(folder, header)
-    if known and how in ("same", "newer") and not lacking:
+    if known and how in ("same", "newer") and (not lacking or holder(folder)):
         return _pulled(header, "kept" if how == "same" else "older")
     arrival = _Arrival(store, parcel, header, folder, project, progress)
     if not known and (elsewhere := _reachable(header, folder)):
@@ -96,10 +97,15 @@ def _lacking(folder: Path, header: Header) -> frozenset[str]:
 
 
 def _reachable(header: Header, folder: Path) -> Path | None:
-    """Return the folder into which the open jobs of a run write, or in which it is driven, where it
-    is another one of this machine or of a disk that both share."""
-    home = Path(str(header.state.rows["runs"][0].get("folder", "")))
-    if home == folder or not home.is_absolute() or not (header.state.under_way or holder(home)):
+    """Return the folder in which a run goes on, where it is another one of this machine or of a
+    disk that both share: its jobs write there, or it is driven there, or a scheduler may have jobs
+    of it that were submitted since it was pushed."""
+    run = header.state.rows["runs"][0]
+    home = Path(str(run.get("folder", "")))
+    if home == folder or not home.is_absolute():
+        return None
+    perhaps = run.get("state") == "running" and run.get("executor") != "local"
+    if not (perhaps or header.state.under_way or holder(home)):
         return None
     try:
         return home if read_run(home)[0].run_id == header.state.run_id else None
@@ -182,7 +188,7 @@ class _Arrival:
 
 
 def _bad(parcel: Path, sentence: str) -> ConfigError:
-    hint = "push the run again"
+    hint = "remove it, then push the run again"
     return ConfigError([Finding("bad-parcel", "error", sentence, Where(str(parcel)), hint)])
 
 

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from infx.domain.record import PointRecord
 from infx.domain.serial import encode
+from infx.store.exchange.parcel import Entry
 from infx.store.judged import Judged
 from infx.store.layout import JUDGED, POINT
-from infx.store.parcel import Entry
 
 __all__ = ["HEAVY_BYTES", "lightened"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from infx.domain.errors import InfraError, UsageError
-from infx.store import Store, find_run, git_place
-from infx.store.exchange import place_of, push
-from infx.store.git_place import GitPlace
+from infx.store import Store, find_run
+from infx.store.exchange import git_place, place_of, push
+from infx.store.exchange.git_place import GitPlace
 from tests.store.machines import RUN, Machine, what
 from tests.store.tiny_plans import judge
 
