@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +10,7 @@ from infx.analysis.curves import Line, line_of, lines_of
 from infx.analysis.metrics import NORTH_STAR, THROUGHPUT
 from infx.changelog.entry import PLACEHOLDER, SCENARIO_TYPES, SINCE, of_run
 from infx.changelog.moves import moves
+from infx.changelog.written import written
 from infx.domain.plan import Plan
 from infx.domain.point import Accuracy, Point
 from infx.domain.record import PointRecord
@@ -24,8 +23,6 @@ from infx.report.scores import told_apart
 
 __all__ = ["draft_entry"]
 
-_BARE = re.compile(r"XXX|https://[\w./-]+|[A-Za-z][\w.]*-[\w.-]*\w")
-
 
 def draft_entry(
     records: Sequence[PointRecord],
@@ -36,25 +33,19 @@ def draft_entry(
 ) -> str:
     """Return one entry as YAML text: keys, what was measured, headline numbers, accuracy, coverage,
     and what changed ``since`` a baseline: image and settings old to new, arms added and dropped.
-    The last sentence names the ``run``, and those that points are reused from.
-
-    Descriptions are double-quoted, so that no text can be read as something else; the entry ends
-    with one newline and holds no tab. A run of evaluations alone says ``evals-only``.
+    The last sentence names the ``run``, and those that points are reused from. A run of evaluations
+    alone says ``evals-only``.
     """
     points = plan.expected
     entries = list(dict.fromkeys(point.entry for point in points))
     types = dict.fromkeys(
         SCENARIO_TYPES[type(p.workload)] for p in points if p.mode == "throughput"
     )
-    lines = ["- config-keys:", *(f"    - {_name(entry)}" for entry in entries)]
-    lines += ["  scenario-type:", *(f"    - {name}" for name in types)] if types else []
     measured = [*points, *(record.point for record in records)]
     told = [*(_since(since, measured) if since else ())]
     told += _description(records, points, entries, since)
     told += [f"{of_run(run)}{_measured(records, plan)}"] if run else []
-    lines += ["  description:", *(f"    - {_quoted(text)}" for text in told)]
-    lines += [] if types else ["  evals-only: true"]
-    return "\n".join([*lines, f"  pr-link: {_name(pr_link)}"]) + "\n"
+    return written(entries, types, told, pr_link)
 
 
 def _measured(records: Sequence[PointRecord], plan: Plan) -> str:
@@ -83,20 +74,6 @@ def _since(since: Baseline, points: Sequence[Point]) -> Iterable[str]:
     settings = (f"{setting} ({count(pairs, 'pair')})" for setting, pairs in more)
     for text in (since.headline, *since.sentences[1:], *settings, *moves(since, points)):
         yield f"{begins}{text}"
-
-
-def _quoted(text: str) -> str:
-    """Return a YAML double-quoted scalar: JSON's, with what cannot be printed as a YAML escape.
-
-    JSON escapes a character outside the first plane as two surrogates, which YAML does not join.
-    """
-    printed = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in printed)
-
-
-def _name(text: str) -> str:
-    """Return a key or address as it is usually written: bare where nothing else can be read."""
-    return text if _BARE.fullmatch(text) else _quoted(text)
 
 
 def _description(

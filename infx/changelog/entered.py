@@ -1,12 +1,15 @@
-"""The entry that a changelog has of a run: written once, its link set later."""
+"""The entry that a changelog has of a run: written once, in the place of what announced it, its
+link set later."""
 
 from __future__ import annotations
 
-from infx.changelog.entry import Changelog, Entry, of_run
-from infx.changelog.history import LINK_LINE, link_line
+from collections.abc import Callable
+
+from infx.changelog.entry import PLACEHOLDER, PLANNED, Changelog, Entry, of_run
+from infx.changelog.history import LINK_LINE, ended, link_line
 from infx.changelog.text import layout
 
-__all__ = ["entry_of", "with_link"]
+__all__ = ["announcement_of", "entry_of", "in_place_of", "with_link"]
 
 
 def entry_of(changelog: Changelog, run: str) -> Entry | None:
@@ -18,12 +21,36 @@ def entry_of(changelog: Changelog, run: str) -> Entry | None:
     )
 
 
+def announcement_of(changelog: Changelog, entry: Entry) -> Entry | None:
+    """Return what announced the measured ``entry``: it names the same, tells of plans alone, and is
+    of a pull request that is still open (no history holds a placeholder), or of the entry's own."""
+    keys = {key.text for key in entry.keys}
+    return next(
+        (
+            one
+            for one in changelog.entries
+            if {key.text for key in one.keys} == keys
+            and all(told.startswith(PLANNED) for told in one.description)
+            and one.pr_link in (PLACEHOLDER, entry.pr_link)
+        ),
+        None,
+    )
+
+
+def in_place_of(text: str, entry: Entry, other: str) -> str:
+    """Return a changelog's text with ``other`` in the place of one entry."""
+    return _mapped(text, entry, lambda block: ended(other))
+
+
 def with_link(text: str, entry: Entry, link: str) -> str:
     """Return a changelog's text with this link in the place of that of one entry."""
+    return _mapped(text, entry, lambda block: LINK_LINE.sub(link_line(link), block))
+
+
+def _mapped(text: str, entry: Entry, change: Callable[[str], str]) -> str:
     found = layout(text)
     parts = [found.head]
     for block in found.blocks:
         is_it = block.line == entry.where.line
-        parts += [LINK_LINE.sub(link_line(link), block.text) if is_it else block.text]
-        parts += [block.gap]
+        parts += [change(block.text) if is_it else block.text, block.gap]
     return "".join(parts)

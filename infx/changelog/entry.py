@@ -14,6 +14,7 @@ from infx.domain.point import Agentic, FixedLengths, Workload
 
 __all__ = [
     "PLACEHOLDER",
+    "PLANNED",
     "SCENARIO_TYPES",
     "SINCE",
     "Changelog",
@@ -25,6 +26,9 @@ __all__ = [
 
 PLACEHOLDER = "XXX"
 """Stands for the pull request's address until it has one."""
+
+PLANNED = "planned: "
+"""How each sentence of a description begins that tells what is not measured yet."""
 
 SINCE = "since run "
 """How each sentence of a description begins that compares with an earlier run."""

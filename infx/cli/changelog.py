@@ -28,7 +28,7 @@ File = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     commands = typer.Typer(help="Entries that say what changed: add, check, merge.")
-    commands.command("add", help="Write the entry of a run below the others.")(_add)
+    commands.command("add", help="Write the entry of a run, or of what will be measured.")(_add)
     commands.command("check", help="Say what is wrong with a changelog: exit 1 for errors.")(_check)
     commands.command(
         "merge",
@@ -96,7 +96,7 @@ def _need_base(append_only: bool) -> None:
 def _told(head: Changelog, found: tuple[Finding, ...], as_json: bool) -> int:
     from collections import Counter
 
-    from infx.cli.output import emit, say
+    from infx.cli.output import emit, say, talking
     from infx.config.diagnostics import format_findings
     from infx.report.figures import count
 
@@ -108,7 +108,8 @@ def _told(head: Changelog, found: tuple[Finding, ...], as_json: bool) -> int:
         lines = head.text.split("\n")
         marked = [f if f.level == "error" else _marked(f) for f in found]
         shown = format_findings(marked, lambda where: lines[where.line - 1] if where.line else None)
-        print(shown, end="\n" if shown else "")
+        with talking("stdout"):
+            print(shown, end="\n" if shown else "")
         told = ", ".join(count(number, level) for level, number in sorted(counts.items()))
         of = "1 entry" if len(head.entries) == 1 else f"{len(head.entries)} entries"
         say(f"{head.file}: {of}, {told or 'nothing is wrong'}")
@@ -175,8 +176,26 @@ def _merged(merged: Merged, as_json: bool) -> int:
 
 
 def _add(
-    run: Annotated[str, typer.Option("--from-run", metavar="RUN", help="a run's name, or last")],
     file: File = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--from-run",
+            metavar="RUN",
+            help="what a run measured: its name, or last",
+            show_default=False,
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="REV",
+            help="what the matrices plan otherwise than at this revision, before it is measured:"
+            " the entry by which CI selects; that of the run takes its place",
+            show_default=False,
+        ),
+    ] = None,
     baseline: Annotated[
         list[str] | None,
         typer.Option(
@@ -205,6 +224,8 @@ def _add(
 
     check_link(pr_link)
     path = path_of(file)
+    if base is not None or run is None:
+        return _announce(path, run, base, pr_link, dry_run, as_json)
     draft = drafted(run, baseline or (), pr_link, results)
     done = entered(text_of(path, missing=""), str(path), draft, pr_link)
     written = done.written and not dry_run
@@ -218,4 +239,29 @@ def _add(
         print(draft.text, end="")
         say(draft.against)
     say("nothing is written" if dry_run else done.sentence)
+    return 0
+
+
+def _announce(
+    path: Path, run: str | None, base: str | None, pr_link: str, dry_run: bool, as_json: bool
+) -> int:
+    """Write what is planned; an entry that says the very same is not written again."""
+    from infx.changelog.merge import append
+    from infx.cli.announcing import announced
+    from infx.cli.changelogs import text_of, write
+    from infx.cli.output import emit, say
+    from infx.domain.errors import UsageError
+
+    if base is None or run is not None:
+        hint = "--from-run RUN: what was measured; --base REV: what will be"
+        raise UsageError("bad-option", "an entry is of a run, or of what is planned", hint=hint)
+    text, entry = text_of(path, missing=""), announced(base, pr_link)
+    written = entry not in text and not dry_run
+    if written:
+        write(path, append(text, entry))
+    if as_json:
+        emit("changelog", {"file": str(path), "entry": entry, "written": written})
+        return 0
+    print(entry, end="")
+    say(f"written to {path}" if written else "nothing is written")
     return 0

@@ -125,24 +125,36 @@ def _is_there(run: RunRow) -> bool:
 
 
 def entered(text: str, file: str, draft: Drafted, pr_link: str) -> Entered:
-    """Return the changelog ``text`` of ``file`` with the entry below it. A run is entered once: the
-    entry that stands there gets the link that is given in the place of a placeholder.
+    """Return the changelog ``text`` of ``file`` with the entry below it, or in the place of the one
+    that announced it. A run is entered once: the entry that stands there gets the link that is
+    given in the place of a placeholder.
 
     Raises ConfigError where the entry could not be read back: what stands above it is broken.
     """
     from infx.changelog.entered import entry_of, with_link
     from infx.changelog.entry import PLACEHOLDER, read_changelog
-    from infx.changelog.merge import append
-    from infx.domain.errors import ConfigError
 
     stood = entry_of(read_changelog(text.encode(), file), draft.run_id)
     if stood is None:
-        whole = read_changelog(append(text, draft.text).encode(), file)
-        if entry_of(whole, draft.run_id) is None:
-            raise ConfigError(whole.findings)
-        return Entered(text=whole.text, written=True, sentence=f"written to {file}")
+        return _put(text, file, draft)
     place = f"run {draft.run_id} is entered already, {stood.where}"
     if stood.pr_link == PLACEHOLDER != pr_link:
         linked = with_link(text, stood, pr_link)
         return Entered(text=linked, written=True, sentence=f"{place}: its link is set")
     return Entered(text=text, written=False, sentence=f"{place}: nothing is written")
+
+
+def _put(text: str, file: str, draft: Drafted) -> Entered:
+    from infx.changelog.entered import announcement_of, entry_of, in_place_of
+    from infx.changelog.entry import read_changelog
+    from infx.changelog.merge import append
+    from infx.domain.errors import ConfigError
+
+    [mine] = read_changelog(draft.text.encode(), file).entries
+    planned = announcement_of(read_changelog(text.encode(), file), mine)
+    put = in_place_of(text, planned, draft.text) if planned else append(text, draft.text)
+    whole = read_changelog(put.encode(), file)
+    if entry_of(whole, draft.run_id) is None:
+        raise ConfigError(whole.findings)
+    where = f"{planned.where}, in the place of what was planned" if planned else file
+    return Entered(text=put, written=True, sentence=f"written to {where}")

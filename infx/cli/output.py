@@ -21,7 +21,8 @@ MISSING = "-"
 def emit(
     command: str, data: object, *, ok: bool = True, diagnostics: Iterable[Finding] = ()
 ) -> None:
-    """Print the one object of ``--json``: ``{schema, ok, data, diagnostics}``."""
+    """Print the one object of ``--json``: ``{schema, ok, data, diagnostics}``. A reader who leaves
+    (``| head``) changes no exit code."""
     from infx.domain.serial import to_plain
 
     whole = {
@@ -30,7 +31,8 @@ def emit(
         "data": to_plain(data),
         "diagnostics": [to_plain(finding) for finding in diagnostics],
     }
-    print(json.dumps(whole, indent=2, ensure_ascii=False))
+    with talking("stdout"):
+        print(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
 def say(sentence: str) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from infx.changelog.entry import SINCE
+from infx.changelog.entry import PLANNED, SINCE
 from infx.review.bundle import Bundle
 
 __all__ = ["BODY", "Line", "lines_of"]
@@ -47,8 +47,8 @@ def lines_of(bundle: Bundle) -> Iterator[Line]:
         yield Line(text, f"{BODY}:{number}")
     for addition in bundle.changelog:
         for text in addition.description:
-            if text.startswith(SINCE):
-                continue  # it compares with a run that no bundle holds
+            if text.startswith((SINCE, PLANNED)):
+                continue  # of a run that no bundle holds, or of none: what plans differ in
             yield Line(_bare(text), f"changelog.json:line {addition.line}", own=False)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.changelog.entered import entry_of, with_link
+from infx.changelog.entered import announcement_of, entry_of, in_place_of, with_link
 from infx.changelog.entry import read_changelog
 from infx.changelog.history import history_of
 from infx.changelog.text import layout
@@ -46,3 +46,38 @@ def test_another_run_is_another(told: str) -> None:
 @given(st.sampled_from(["", "# Said first\n"]))
 def test_a_file_without_entries_has_none(text: str) -> None:
     assert entry_of(read_changelog(text.encode(), "f"), RUN) is None
+
+
+PLANS = entry(told="planned: mini: 1 point appears: new: conc 2", link="XXX")
+
+
+@given(LISTS, FRESH)
+def test_what_was_planned_gives_its_place_to_what_was_measured(
+    before: list[str], after: list[str]
+) -> None:
+    text = changelog(*before, PLANS, *after)
+    [mine] = read_changelog(OURS.encode(), "f").entries
+    planned = announcement_of(read_changelog(text.encode(), "f"), mine)
+    assert planned
+    assert in_place_of(text, planned, OURS) == changelog(*before, OURS, *after)
+
+
+@pytest.mark.parametrize(
+    "stood",
+    [
+        PLANS.replace("planned: ", "told: "),
+        PLANS.replace("XXX", LINK),  # of a pull request that is merged
+        PLANS.replace("- config-keys:\n", "- config-keys:\n    - another-entry\n"),
+        PLANS.replace("  pr-link", '    - "and by hand"\n  pr-link'),
+    ],
+)
+def test_another_entry_is_no_announcement(stood: str) -> None:
+    assert stood != PLANS
+    [mine] = read_changelog(OURS.encode(), "f").entries
+    assert announcement_of(read_changelog(stood.encode(), "f"), mine) is None
+
+
+def test_an_announcement_of_the_same_pull_request_is_one() -> None:
+    linked = PLANS.replace("XXX", LINK)
+    [mine] = read_changelog(OURS.replace("XXX", LINK).encode(), "f").entries
+    assert announcement_of(read_changelog(linked.encode(), "f"), mine)

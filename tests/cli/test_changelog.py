@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from infx.changelog.written import written
 from infx.ci.revised import Aside, set_aside
 from infx.store.live import Live, LivePoint, write_live
 from tests.changelog.entries import LINK, changelog, entry
@@ -303,3 +304,54 @@ def test_an_entry_begins_a_file_that_is_not_there(project: Path, results: Path) 
     done = here("changelog", "add", "--from-run", "last", "--results", results)
     assert done.returncode == 0, done.stderr
     assert Path(FILE).read_text() == done.stdout
+
+
+def test_a_change_is_announced_then_the_run_takes_its_place(project: Path) -> None:
+    matrix = Path("configs/quickstart.yaml")
+    assert here("changelog", "add", "--base", "main").returncode == 2  # nothing is otherwise
+    text = matrix.read_text()
+    assert "conc: [1, 2, 4]" in text
+    matrix.write_text(text.replace("conc: [1, 2, 4]", "conc: [1, 2, 4, 8]", 1))
+    done = here("changelog", "add", "--base", "main")
+    assert done.returncode == 0, done.stderr
+    [told] = yaml.safe_load(done.stdout)
+    assert told["config-keys"] == [SMOL]
+    assert told["scenario-type"] == ["fixed-seq-len"]
+    assert told["pr-link"] == "XXX"
+    assert told["description"][0].startswith(f"planned: {SMOL}: 1 point appears: ")
+    assert "8" in told["description"][0]
+    assert here("changelog", "add", "--base", "main").stderr == "nothing is written\n"
+    assert Path(FILE).read_text() == changelog(BASE, done.stdout)
+    assert here("changelog", "check", "--base", "main").returncode == 0
+
+
+def test_an_entry_is_of_a_run_or_of_a_plan(project: Path) -> None:
+    for words in ((), ("--from-run", "last", "--base", "main")):
+        done = here("changelog", "add", *words)
+        assert done.returncode == 2
+        assert "--base REV: what will be" in done.stderr
+
+
+def test_what_a_run_measured_takes_the_place_of_what_was_planned(
+    project: Path, results: Path
+) -> None:
+    words = ("changelog", "add", "--from-run", NEW, "--baseline", OLD, "--results", results)
+    keys = yaml.safe_load(here(*words, "--dry-run").stdout)[0]["config-keys"]
+    planned = written(keys, (), [f"planned: {keys[0]}: 1 point appears: new: conc 8"], "XXX")
+    last = entry(SMOL, told="Another change.", link="XXX")
+    Path(FILE).write_text(changelog(BASE, planned, last))
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+    assert "in the place of what was planned" in done.stderr
+    assert Path(FILE).read_text() == changelog(BASE, done.stdout, last)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_reader_who_leaves_changes_no_exit_code(project: Path, words: tuple[str, ...]) -> None:
+    Path(FILE).write_text(BASE + "\t\n")
+    read, wrote = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-m", "infx", "changelog", "check", *words]
+    done = subprocess.run(argv, env=environment(), stdout=wrote, check=False)
+    os.close(wrote)
+    assert done.returncode == 1

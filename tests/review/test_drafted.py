@@ -7,7 +7,7 @@ from dataclasses import replace
 import yaml
 
 from infx.changelog.draft import draft_entry
-from infx.changelog.entry import SINCE
+from infx.changelog.entry import PLANNED, SINCE
 from infx.review.bundle import Bundle
 from infx.review.claims import claims, stale
 from infx.review.rules import load_rules
@@ -40,3 +40,9 @@ def test_a_comparison_with_an_earlier_run_claims_nothing_of_this_one() -> None:
     compared = "20261001-0900-77c2: 17 points compared. Throughput: better on 3."
     assert wrong(f"{SINCE}{compared}") == []
     assert wrong(compared) == ["17 points"]
+
+
+def test_what_was_planned_claims_nothing_of_what_was_measured() -> None:
+    planned = "mini: 2 points appear: new: conc 128"
+    assert wrong(planned)
+    assert wrong(f"{PLANNED}{planned}") == []
