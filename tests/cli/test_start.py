@@ -32,6 +32,8 @@ def _cpu_once(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_help_takes_less_than_a_fifth_of_a_second():
     slowdown = max(1.0, cpu_s([sys.executable, "-c", "pass"]) / QUIET_START_S)
     assert cpu_s([*INFX, "--help"]) < 0.2 * slowdown
