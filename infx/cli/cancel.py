@@ -42,11 +42,24 @@ def _cancel(run: Run, results: Results = None, as_json: Json = False) -> int:
 
 def stop(store: Store, run: RunRow) -> str:
     """Stop a run, whoever drives it, or nobody; return what was done. Raises InfraError where its
-    driver or its scheduler does not answer."""
+    driver or its scheduler does not answer.
+
+    Another may begin to drive it, or let go of it, at any moment: then that is what is met next.
+    """
+    from infx.domain.errors import UsageError
     from infx.store import holder
 
-    driver = holder(Path(run.folder))
-    return _ask(Path(run.folder), driver) if driver else _stop_jobs(store, run)
+    while True:
+        if driver := holder(Path(run.folder)):
+            done = _ask(Path(run.folder), driver)
+            if not store.attempts(run.run_id, open_only=True):
+                return done
+            continue
+        try:
+            return _stop_jobs(store, run)
+        except UsageError as error:
+            if error.code != "run-active":
+                raise
 
 
 def _ask(folder: Path, driver: str) -> str:
