@@ -22,14 +22,13 @@ def entry_of(changelog: Changelog, run: str) -> Entry | None:
 
 
 def announcement_of(changelog: Changelog, entry: Entry) -> Entry | None:
-    """Return what announced the measured ``entry``: it names the same, tells of plans alone, and is
+    """Return what announced the ``entry``: it names the same or less, tells of plans alone, and is
     of a pull request that is still open (no history holds a placeholder), or of the entry's own."""
-    keys = {key.text for key in entry.keys}
     return next(
         (
             one
             for one in changelog.entries
-            if {key.text for key in one.keys} == keys
+            if one.keys_told <= entry.keys_told
             and all(told.startswith(PLANNED) for told in one.description)
             and one.pr_link in (PLACEHOLDER, entry.pr_link)
         ),

@@ -77,6 +77,11 @@ class Entry:
     where: Where
     link_where: Where
 
+    @property
+    def keys_told(self) -> frozenset[str]:
+        """The texts of its keys."""
+        return frozenset(key.text for key in self.keys)
+
     def selects(self, name: str) -> bool:
         """Return True when a key names the matrix entry ``name``."""
         return any(key.named([name]) for key in self.keys)

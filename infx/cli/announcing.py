@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from infx.domain.findings import Finding
+
 __all__ = ["announced"]
 
 
-def announced(base: str, pr_link: str) -> str:
-    """Return the entry of what changed since the working tree's branch parted from ``base``.
+def announced(base: str, pr_link: str) -> tuple[str, tuple[Finding, ...]]:
+    """Return the entry of what changed since the working tree's branch parted from ``base``, and
+    what was found while that was planned.
 
     Raises UsageError ``bad-option`` where nothing did, or git does not know ``base``; ConfigError
     for matrices that cannot be planned.
@@ -21,11 +27,11 @@ def announced(base: str, pr_link: str) -> str:
 
     here = project()
     with project_at(forked(base, "HEAD", here.root), here) as before:
-        old, _ = plan_of_base(before)
+        old, found = plan_of_base(before)
     new = plan_of_all(here)
-    found = compare(old, new)
-    lines = explained(found, old, new)
+    change = compare(old, new)
+    lines = explained(change, old, new)
     if not lines:
         sentence = f"no planned point is otherwise than at {base}, so there is nothing to announce"
         raise UsageError("bad-option", sentence, hint="infx diff --base REV shows what changes")
-    return announcement(found, lines, pr_link)
+    return announcement(change, lines, pr_link), found

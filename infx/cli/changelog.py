@@ -245,23 +245,26 @@ def _add(
 def _announce(
     path: Path, run: str | None, base: str | None, pr_link: str, dry_run: bool, as_json: bool
 ) -> int:
-    """Write what is planned; an entry that says the very same is not written again."""
-    from infx.changelog.merge import append
     from infx.cli.announcing import announced
     from infx.cli.changelogs import text_of, write
+    from infx.cli.entering import put
     from infx.cli.output import emit, say
     from infx.domain.errors import UsageError
 
     if base is None or run is not None:
         hint = "--from-run RUN: what was measured; --base REV: what will be"
         raise UsageError("bad-option", "an entry is of a run, or of what is planned", hint=hint)
-    text, entry = text_of(path, missing=""), announced(base, pr_link)
-    written = entry not in text and not dry_run
+    entry, found = announced(base, pr_link)
+    done = put(text_of(path, missing=""), str(path), entry)
+    written = done.written and not dry_run
     if written:
-        write(path, append(text, entry))
+        write(path, done.text)
     if as_json:
-        emit("changelog", {"file": str(path), "entry": entry, "written": written})
+        told = {"file": str(path), "entry": entry, "written": written}
+        emit("changelog", told, diagnostics=found)
         return 0
     print(entry, end="")
-    say(f"written to {path}" if written else "nothing is written")
+    for finding in found:
+        say(f"{finding.level}: {finding}")
+    say("nothing is written" if dry_run else done.sentence)
     return 0

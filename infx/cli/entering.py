@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from infx.report.model import RunData
     from infx.store import RunRow, Store
 
-__all__ = ["NO_BASELINE", "Drafted", "Entered", "drafted", "entered"]
+__all__ = ["NO_BASELINE", "Drafted", "Entered", "drafted", "entered", "put"]
 
 NO_BASELINE = "none"
 
@@ -136,7 +136,7 @@ def entered(text: str, file: str, draft: Drafted, pr_link: str) -> Entered:
 
     stood = entry_of(read_changelog(text.encode(), file), draft.run_id)
     if stood is None:
-        return _put(text, file, draft)
+        return put(text, file, draft.text)
     place = f"run {draft.run_id} is entered already, {stood.where}"
     if stood.pr_link == PLACEHOLDER != pr_link:
         linked = with_link(text, stood, pr_link)
@@ -144,17 +144,21 @@ def entered(text: str, file: str, draft: Drafted, pr_link: str) -> Entered:
     return Entered(text=text, written=False, sentence=f"{place}: nothing is written")
 
 
-def _put(text: str, file: str, draft: Drafted) -> Entered:
-    from infx.changelog.entered import announcement_of, entry_of, in_place_of
+def put(text: str, file: str, entry: str) -> Entered:
+    """Return the changelog ``text`` of ``file`` with ``entry`` in the place of what announced it,
+    or below the others; one that says the very same is not written again. Errors: see `entered`."""
+    from infx.changelog.entered import announcement_of, in_place_of
     from infx.changelog.entry import read_changelog
     from infx.changelog.merge import append
     from infx.domain.errors import ConfigError
 
-    [mine] = read_changelog(draft.text.encode(), file).entries
+    [mine] = read_changelog(entry.encode(), file).entries
     planned = announcement_of(read_changelog(text.encode(), file), mine)
-    put = in_place_of(text, planned, draft.text) if planned else append(text, draft.text)
-    whole = read_changelog(put.encode(), file)
-    if entry_of(whole, draft.run_id) is None:
-        raise ConfigError(whole.findings)
+    if planned and (planned.description, planned.keys_told) == (mine.description, mine.keys_told):
+        return Entered(text=text, written=False, sentence=f"it stands at {planned.where} already")
+    whole = in_place_of(text, planned, entry) if planned else append(text, entry)
+    read = read_changelog(whole.encode(), file)
+    if all(one.description != mine.description for one in read.entries):
+        raise ConfigError(read.findings)
     where = f"{planned.where}, in the place of what was planned" if planned else file
-    return Entered(text=put, written=True, sentence=f"written to {where}")
+    return Entered(text=whole, written=True, sentence=f"written to {where}")

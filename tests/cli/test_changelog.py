@@ -320,7 +320,11 @@ def test_a_change_is_announced_then_the_run_takes_its_place(project: Path) -> No
     assert told["pr-link"] == "XXX"
     assert told["description"][0].startswith(f"planned: {SMOL}: 1 point appears: ")
     assert "8" in told["description"][0]
-    assert here("changelog", "add", "--base", "main").stderr == "nothing is written\n"
+    assert "stands at" in here("changelog", "add", "--base", "main").stderr
+    assert Path(FILE).read_text() == changelog(BASE, done.stdout)
+    matrix.write_text(text.replace("conc: [1, 2, 4]", "conc: [1, 2, 4, 8, 16]", 1))
+    done = here("changelog", "add", "--base", "main")  # the plan went on: so does its entry
+    assert "2 points appear: " in done.stdout
     assert Path(FILE).read_text() == changelog(BASE, done.stdout)
     assert here("changelog", "check", "--base", "main").returncode == 0
 
