@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from infx.changelog.entry import Entry, read_changelog
-from infx.ci.decision import Change
-from infx.ci.events import PullRequestEvent, read_event
+from infx.ci.decision import Change, CiPlan
+from infx.ci.events import PullRequestEvent, read_comments, read_event
 from infx.ci.labels import LabelRules
+from infx.ci.plan import plan
 from infx.ci.stored import Stored
 from infx.cli.planning_ci import label_rules
 from infx.config.matrix import AgenticSpec, Scenario
@@ -99,3 +100,22 @@ def origin(number: int = 17, repository: str = "example/lab", **more: Any) -> Or
 def names(plan: Plan | None) -> list[str]:
     assert plan
     return sorted(point.name for point in plan.points)
+
+
+HEAD = plan_of(mini(), other())
+
+
+FULL = "full-sweep-enabled"
+
+
+def planned(
+    *labels: str,
+    additions: tuple[Entry, ...] = (added("mini"),),
+    head: Plan = HEAD,
+    base: Plan = HEAD,
+    **more: Any,
+) -> CiPlan:
+    return plan(event(*labels), change(head, *additions, base=base), RULES, **more)
+
+
+COMMENTS = read_comments((EVENTS / "comments.json").read_bytes())

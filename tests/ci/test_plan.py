@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infx.changelog.entry import Entry
-from infx.ci.decision import CiPlan
 from infx.ci.diff import identity
-from infx.ci.events import Comment, PullRequestEvent, User, read_comments, read_event
-from infx.ci.plan import plan, settled
-from infx.ci.stored import Stored
-from infx.config.matrix import AgenticSpec
-from infx.domain.errors import ConfigError, UsageError
+from infx.ci.events import Comment
+from infx.ci.plan import plan
+from infx.domain.errors import ConfigError
 from infx.domain.identity import content_id
 from infx.domain.plan import Plan
 from infx.domain.point import Agentic
 from infx.domain.serial import decode, encode
 from infx.domain.status import Status
 from tests.ci.cases import (
-    EVENTS,
+    COMMENTS,
+    FULL,
+    HEAD,
     RULES,
-    TRACE,
     added,
     change,
     event,
@@ -37,23 +32,11 @@ from tests.ci.cases import (
     origin,
     other,
     plan_of,
+    planned,
     sessions,
     stored,
 )
-from tests.plan.matrices import AT, LOCAL, eagle, scenario
-
-HEAD = plan_of(mini(), other())
-FULL = "full-sweep-enabled"
-
-
-def planned(
-    *labels: str,
-    additions: tuple[Entry, ...] = (added("mini"),),
-    head: Plan = HEAD,
-    base: Plan = HEAD,
-    **more: Any,
-) -> CiPlan:
-    return plan(event(*labels), change(head, *additions, base=base), RULES, **more)
+from tests.plan.matrices import LOCAL, eagle, scenario
 
 
 @pytest.mark.parametrize(
@@ -107,92 +90,6 @@ def test_no_added_entry_runs_nothing() -> None:
     assert [finding.code for finding in made.warnings] == ["change-unannounced"] * 2
 
 
-def test_the_canary_is_the_cheapest_of_the_scenario_that_changed() -> None:
-    """Sessions take an hour and fixed lengths seconds: those alone that changed decide."""
-    longer = mini(scenario(conc=[1, 4]), sessions(conc=[2, 4, 8]))
-    shorter = mini(scenario(conc=[1, 4]), sessions(conc=[4, 8]))
-    made = planned(FULL, head=plan_of(longer), base=plan_of(shorter))
-    assert [(c.scenario, c.label[:-9]) for c in made.canaries] == [("agentic", "mini-agentic-c2")]
-    assert made.jobs[0].job_id == made.canaries[0].job_id
-    assert [point.name for point in made.jobs[0].points] == ["mini-agentic-c2"]
-    fixed = mini(scenario(conc=[1, 2, 4]), sessions(conc=[4, 8]))
-    made = planned(FULL, head=plan_of(fixed), base=plan_of(shorter))
-    assert [c.scenario for c in made.canaries] == ["fixed-lengths"]
-
-
-def test_the_canary_is_of_the_lengths_that_changed() -> None:
-    """Shorter ones are cheaper, but say nothing of the change."""
-    long = {"isl": 512, "osl": 64}
-    before = mini(scenario(conc=[1, 2]), scenario(conc=[4], workload=long))
-    after = mini(scenario(conc=[1, 2]), scenario(conc=[4, 8], workload=long))
-    made = planned(FULL, head=plan_of(after), base=plan_of(before))
-    [canary] = made.canaries
-    [first] = made.jobs[0].points
-    assert (canary.point_id, first.conc) == (first.point_id, 4)
-    assert getattr(first.workload, "isl", 0) == 512
-
-
-def test_shortened_sessions_have_the_canary_of_what_changed_too() -> None:
-    longer = mini(scenario(conc=[1, 4]), sessions(conc=[2, 4, 8]))
-    shorter = mini(scenario(conc=[1, 4]), sessions(conc=[4, 8]))
-    made = planned(FULL, "agentx-fast", head=plan_of(longer), base=plan_of(shorter))
-    assert [(c.scenario, c.label[:-9]) for c in made.canaries] == [
-        ("agentic-fast", "mini-agentic-fast-c2")
-    ]
-
-
-def test_an_agentic_change_alone_has_a_canary() -> None:
-    head = plan_of(mini(sessions(conc=[4, 1, 8])))
-    made = planned(FULL, head=head, base=plan_of())
-    assert [c.label[:-9] for c in made.canaries] == ["mini-agentic-c1"]
-
-
-def test_each_entry_and_scenario_that_is_new_has_a_canary() -> None:
-    made = planned(FULL, additions=(added("mini other"),), base=plan_of())
-    assert [(c.entry, c.scenario) for c in made.canaries] == [
-        *(("mini", "fixed-lengths"), ("mini", "agentic")),
-        *(("other", "fixed-lengths"), ("other", "agentic")),
-    ]
-
-
-def test_each_entry_has_the_canary_of_what_changed_in_it() -> None:
-    """Sessions of one entry, fixed lengths of another, both of a third that is new."""
-    their = {"name": "other", "weights": "random:other"}
-    before = (
-        mini(scenario(conc=[1, 4]), sessions(conc=[8])),
-        mini(scenario(conc=[4]), sessions(conc=[2, 8]), **their),
-    )
-    after = (
-        mini(scenario(conc=[1, 4]), sessions(conc=[4, 2, 8])),
-        mini(scenario(conc=[2, 4]), sessions(conc=[2, 8]), **their),
-        other("third"),
-    )
-    every = added("mini other third")
-    made = planned(FULL, additions=(every,), head=plan_of(*after), base=plan_of(*before))
-    assert [(c.entry, c.label[:-9]) for c in made.canaries] == [
-        ("mini", "mini-agentic-c2"),
-        ("other", "other-c2"),
-        ("third", "third-c1"),
-        ("third", "third-agentic-c2"),
-    ]
-    assert [job.job_id for job in made.jobs[:4]] == [c.job_id for c in made.canaries]
-    assert made.plan
-    assert made.plan.canaries == tuple(c.job_id for c in made.canaries)
-
-
-def test_a_point_that_is_reused_is_no_canary() -> None:
-    cheapest = [point for point in HEAD.points if point.name == "mini-c1"]
-    made = planned(FULL, base=plan_of(other()), stored=[stored(cheapest)])
-    assert [c.label[:-9] for c in made.canaries] == ["mini-c4", "mini-agentic-c2"]
-
-
-def test_a_canary_is_cheap_in_accelerators_too() -> None:
-    cluster = replace(LOCAL, gpus_per_node=8, hardware="cpu")
-    entry = mini(sessions(conc=[1], tp=[4, 1]), cluster=cluster, evaluations=())
-    made = planned(FULL, head=plan_of(entry))
-    assert [job.arm.axes.tp for job in made.jobs] == [1, 4]
-
-
 def test_a_plan_that_no_run_can_measure_says_so_before_it_is_swept() -> None:
     elsewhere = other(cluster=replace(LOCAL, name="lab"))
     both = (added("mini"), added("other"))
@@ -201,15 +98,6 @@ def test_a_plan_that_no_run_can_measure_says_so_before_it_is_swept() -> None:
     assert (told.code, told.level) == ("many-clusters", "warning")
     assert "is for local and lab: no run" in told.sentence
     assert not planned(FULL, head=head, base=head).warnings
-
-
-def test_without_a_canary_jobs_stay_as_they_are() -> None:
-    made = planned("non-canary-full-sweep-enabled")
-    assert made.canaries == ()
-    assert made.plan
-    assert [j.job_id for j in made.jobs] == [
-        j.job_id for j in HEAD.jobs if j.points[0].entry == "mini"
-    ]
 
 
 def test_evaluations_alone() -> None:
@@ -298,264 +186,15 @@ def test_a_shortened_sweep_stands_for_no_other_run() -> None:
     assert not alone.origin.reusable
 
 
-MERGED = event(name="merged")
-OWN = AgenticSpec(trace=TRACE, duration_s=60, where=AT)
-"""Sessions too short to be published."""
-
-
-def merged(*runs: Stored, **more: Any) -> CiPlan:
-    return plan(MERGED, change(HEAD, added("mini"), base=HEAD), RULES, stored=runs, **more)
-
-
-def test_a_merge_publishes_the_run_that_measured_all_that_is_selected() -> None:
-    made = merged(stored(HEAD.points, "older", 1.0), stored(HEAD.points, "newer", 2.0))
-    assert (made.decision, made.runs, made.faults, made.jobs) == ("publish", ("newer",), (), ())
-    assert made.reason == "pull request 17 is merged: 5 points that it selects, measured in newer"
-
-
-def test_a_run_of_the_pull_request_is_published_before_others() -> None:
-    mine = stored(HEAD.points, "mine", 1.0, origin=origin())
-    theirs = stored(HEAD.points, "theirs", 2.0, origin=origin(3))
-    assert merged(theirs, mine).runs == ("mine",)
-    [comment] = [c for c in COMMENTS if c.id == 103]
-    named = replace(theirs, run_id="37598205362")
-    assert merged(named, mine, comments=[comment]).runs == ("37598205362",)
-
-
-def test_several_runs_are_published_together() -> None:
-    timed = [point for point in HEAD.points if point.mode == "throughput"]
-    scored = [point for point in HEAD.points if point.mode == "evaluation"]
-    made = merged(stored(timed, "timed", 1.0), stored(scored, "scored", 2.0))
-    assert made.runs == ("timed", "scored")
-
-
-def test_a_merge_that_was_not_measured_says_what_lacks() -> None:
-    bad = {"mini-c1": Status("failed", "oom"), "mini-c4": Status("invalid", "acceptance-off")}
-    made = merged(stored(HEAD.points, "mine", origin=origin(), states=bad))
-    assert (made.decision, made.runs) == ("publish", ())
-    assert made.reason == "pull request 17 is merged: no run has measured 2 of its 5 points"
-    assert {(fault.code, fault.level) for fault in made.faults} == {("not-measured", "error")}
-    first, *why = (fault.sentence for fault in made.faults)
-    assert first.startswith("mini has no valid measurement of mini-c1-")
-    assert [text.split(": ")[1] for text in why] == [
-        *("it ended failed:oom there", "it ended invalid:acceptance-off there"),
-    ]
-    older = plan_of(mini(image="pypi:infx==0.1"))
-    differs = merged(stored(older.points, "mine", origin=origin())).faults
-    assert any("image pypi:infx==0.1 → pypi:infx" in fault.sentence for fault in differs)
-    assert len(merged().faults) == 1
-
-
-@pytest.mark.parametrize(
-    "told",
-    [origin(repository="another/lab"), origin(reusable=False), origin(submission_valid=False)],
-)
-def test_what_may_not_be_reused_is_not_published(told: Any) -> None:
-    assert merged(stored(HEAD.points, origin=told)).runs == ()
-
-
-def test_a_run_that_is_not_published_says_why() -> None:
-    label = "its labels asked for what stands for no other run"
-    run = stored(HEAD.points, "mine", origin=origin(reusable=False))
-    assert [fault.sentence for fault in merged(run).faults][1:] == [
-        f"run mine is not published: {label}"
-    ]
-
-
-def test_what_a_run_took_from_another_is_published_with_it() -> None:
-    first, *others = HEAD.points
-    source = stored([first], "source", 1.0, origin=origin(3))
-    taker = stored(others, "taker", 2.0, origin=origin())
-    made = merged(source, replace(taker, reused={first.point_id: "source"}))
-    assert made.runs == ("source", "taker")
-    assert made.plan
-    assert {one.run_id for one in made.plan.reused} == {"taker", "source"}
-    assert [one.point.name for one in made.plan.reused if one.run_id == "source"] == [first.name]
-
-
-def shown(made: CiPlan) -> dict[str, str]:
-    assert made.plan
-    assert made.plan.points == ()
-    assert sum(made.plan.counts.values()) == made.plan.candidates
-    return {one.point.name: one.run_id for one in made.plan.reused}
-
-
-def test_what_is_published_replaces_the_curves_of_its_entries_and_no_others() -> None:
-    """Runs hold more than is selected: points of other entries, points that are gone again."""
-    gone = plan_of(mini(scenario(conc=[64]))).points
-    made = merged(stored([*HEAD.points, *gone], "mine", origin=origin()))
-    assert set(shown(made)) == {point.name for point in HEAD.points if point.entry == "mini"}
-
-
-def test_what_is_appended_is_published_with_what_stands() -> None:
-    before, after = (plan_of(mini(scenario(conc=concs))) for concs in ([1, 2], [1, 2, 4]))
-    [new] = [point for point in after.points if point.name == "mini-c4"]
-    runs = [stored(before.points, "old", 1.0, origin=origin(3)), stored([new], "new", 2.0)]
-    found = change(after, added("mini", append_only=True), base=before)
-    made = plan(MERGED, found, RULES, stored=runs)
-    assert shown(made) == {
-        **dict.fromkeys(("mini-c1", "mini-c2", "mini-eval-gsm_mini"), "old"),
-        "mini-c4": "new",
-    }
-    assert made.runs == ("old", "new")
-    assert made.reason.endswith(
-        ": 1 point that it selects and 3 more of its entries, measured in old and new"
-    )
-    alone = plan(MERGED, found, RULES, stored=runs[1:])
-    assert shown(alone) == {"mini-c4": "new"}
-
-
-def test_evaluations_everywhere_are_published_where_they_were_asked_for() -> None:
-    head = plan_of(mini(scenario(conc=[1, 4], k=3), speculation=eagle({3: 2.78})))
-    swept = planned(FULL, "all-evals", head=head).plan
-    assert swept
-    found = change(head, added("mini", all_evals=True), base=head)
-    made = plan(MERGED, found, RULES, stored=[stored(swept.points)])
-    assert set(shown(made)) == {point.name for point in swept.points}
-    assert len(swept.points) == len(head.points) + 1
-
-
-def test_what_is_not_valid_for_submission_is_not_published() -> None:
-    head = plan_of(mini(replace(sessions(conc=[1]), workload=OWN), evaluations=()))
-    made = plan(MERGED, change(head, added("mini")), RULES, stored=[stored(head.points)])
-    assert (made.decision, made.runs, made.submission_valid) == ("nothing", (), False)
-    assert "not valid for submission" in made.reason
-    both = plan_of(
-        mini(scenario(conc=[1]), replace(sessions(conc=[1]), workload=OWN), evaluations=())
-    )
-    fixed = added("mini", scenario_type=["fixed-seq-len"])
-    beside = plan(MERGED, change(both, fixed, base=both), RULES, stored=[stored(both.points)])
-    assert set(shown(beside)) == {"mini-c1"}
-
-
-def test_labels_do_not_matter_any_more_once_merged() -> None:
-    data = json.loads((EVENTS / "merged.json").read_bytes())
-    for labels in ([], ["evals-only"], ["full-sweep-enabled", "agentx-fast", "sweep-it"]):
-        data["pull_request"]["labels"] = [{"name": label} for label in labels]
-        late = read_event(json.dumps(data).encode())
-        found = change(HEAD, added("mini"), base=HEAD)
-        assert plan(late, found, RULES, stored=[stored(HEAD.points)]).runs == ("run-7",)
-
-
-def test_a_merge_that_selects_nothing_publishes_nothing() -> None:
-    made = plan(MERGED, change(HEAD, base=HEAD), RULES, stored=[stored(HEAD.points)])
-    assert (made.decision, made.runs) == ("nothing", ())
-
-
-def test_a_merge_into_another_branch_publishes_nothing() -> None:
-    data = json.loads((EVENTS / "merged.json").read_bytes())
-    data["pull_request"]["base"]["ref"] = "next"
-    made = settled(read_event(json.dumps(data).encode()), RULES)
-    assert made
-    assert made.reason == "it was merged into next: what is on main is published"
-
-
-COMMENTS = read_comments((EVENTS / "comments.json").read_bytes())
-
-
-def test_a_comment_reuses_a_run_instead() -> None:
-    made = planned(FULL, comments=COMMENTS)
-    assert made.decision == "reuse"
-    assert made.reuse
-    assert (made.reuse.run, made.reuse.author) == ("37598205362", "reviewer")
-    assert len(names(made.plan)) == 5
-    assert (made.jobs, made.runs, made.faults) == ((), (), ())
-
-
-def test_a_comment_names_a_run_that_is_held_to_what_is_planned() -> None:
-    good = stored(HEAD.points, "37598205362")
-    made = planned(FULL, comments=COMMENTS, stored=[good])
-    assert (made.decision, made.runs, made.faults) == ("reuse", ("37598205362",), ())
-    assert made.plan
-    assert (made.plan.points, made.plan.counts) == ((), {"deferred": 5, "reused": 5})
-    old = stored(plan_of(mini(image="pypi:infx==0.1")).points, "37598205362")
-    made = planned(FULL, comments=COMMENTS, stored=[old, stored(HEAD.points)])
-    assert (made.decision, made.runs) == ("reuse", ())
-    [fault] = made.faults
-    assert "image pypi:infx==0.1 → pypi:infx" in fault.sentence
-    with pytest.raises(UsageError, match="no run 37598205362"):
-        planned(FULL, comments=COMMENTS, stored=[stored(HEAD.points)])
-
-
-def test_a_comment_reuses_nothing_where_nothing_is_selected() -> None:
-    made = planned(FULL, additions=(), comments=COMMENTS, stored=[stored(HEAD.points)])
-    assert (made.decision, made.runs) == ("nothing", ())
-
-
-def written(action: str = "created", **comment: Any) -> PullRequestEvent:
-    """The recorded event of a comment, with other fields of the comment."""
-    data = json.loads((EVENTS / "commented.json").read_bytes())
-    data["comment"] |= comment
-    return read_event(json.dumps(data | {"action": action}).encode())
-
-
-def heard(said: PullRequestEvent, **more: Any) -> CiPlan:
-    return plan(
-        said, replace(change(HEAD, added("mini"), base=HEAD), head_sha="abc"), RULES, **more
-    )
-
-
-def test_an_event_of_a_comment_reuses_the_run_that_it_names() -> None:
-    made = heard(written(), stored=[stored(HEAD.points, "37598205362")])
-    assert (made.decision, made.runs, made.head_sha) == ("reuse", ("37598205362",), "abc")
-
-
-def test_the_latest_comment_counts_whichever_the_event_is_of() -> None:
-    runs = [stored(HEAD.points, name) for name in ("37598205362", "37590000000")]
-    first = written(id=101, created_at="2026-10-08T10:00:00Z", body="/reuse-sweep-run 37590000000")
-    assert heard(first, stored=runs).runs == ("37590000000",)
-    assert heard(first, stored=runs, comments=COMMENTS).runs == ("37598205362",)
-
-
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        (written(body="nice"), "holds no /reuse-sweep-run alone on a line"),
-        (written(author_association="CONTRIBUTOR"), "reviewer (CONTRIBUTOR) may not reuse a run"),
-        (written(author_association="NONE", user=None), "its author (NONE) may not"),
-        (written("deleted"), "a comment was deleted"),
-    ],
-)
-def test_a_comment_that_asks_for_nothing_runs_nothing(said: PullRequestEvent, reason: str) -> None:
-    made = heard(said, stored=[stored(HEAD.points)])
-    assert (made.decision, made.runs, made.plan) == ("nothing", (), None)
-    assert reason in made.reason
-
-
-def test_a_comment_never_starts_a_sweep() -> None:
-    data = json.loads((EVENTS / "commented.json").read_bytes())
-    for labels in ([], ["full-sweep-enabled", "evals-only"]):
-        data["issue"]["labels"] = [{"name": label} for label in labels]
-        made = heard(read_event(json.dumps(data).encode()), stored=[])
-        assert (made.decision, made.jobs) == ("nothing", ())
-    data["issue"]["state"] = "closed"
-    assert "is closed" in heard(read_event(json.dumps(data).encode())).reason
-    data["issue"]["state"] = "open"
-    del data["issue"]["pull_request"]
-    assert "is an issue" in heard(read_event(json.dumps(data).encode())).reason
-
-
-def test_a_comment_is_not_followed_where_labels_forbid_it() -> None:
-    made = planned(FULL, "agentx-fast", comments=COMMENTS)
-    assert made.decision == "sweep"
-    assert [(f.code, f.level) for f in made.warnings] == [("reuse-refused", "warning")]
-
-
-def test_a_comment_of_a_stranger_is_nothing() -> None:
-    stranger = Comment(
-        id=1,
-        body="/reuse-sweep-run",
-        created_at="2026-10-08T00:00:00Z",
-        html_url="https://github.com/example/lab/pull/17#issuecomment-1",
-        author_association="CONTRIBUTOR",
-        user=User(login="contributor"),
-    )
-    assert planned(FULL, comments=[stranger]).decision == "sweep"
-
-
 LABELS = st.sets(st.sampled_from(["all-evals", "evals-only", "agentx-fast"]))
+
+
 KEYS = st.lists(st.sampled_from(["mini", "other", "twin", "'*'"]), max_size=2, unique=True)
+
+
 TWINS = plan_of(mini(), other(), mini(name="twin"))
+
+
 STORED = st.sets(st.sampled_from([point.point_id for point in HEAD.points]))
 
 
@@ -585,6 +224,8 @@ def test_every_candidate_is_accounted_for(
 
 
 NOISE = st.lists(st.sampled_from(["bug", "wontfix", "documentation", "performance"]))
+
+
 ASKED = st.lists(
     st.sampled_from([*RULES.names, "my-sweep", "canary"]), min_size=1, max_size=3, unique=True
 )
