@@ -13,6 +13,7 @@ from infx.cli.options import Json, Results
 if TYPE_CHECKING:
     from infx.changelog.entry import Changelog
     from infx.changelog.merge import Merged
+    from infx.cli.entering import Drafted
     from infx.domain.findings import Finding
 
 __all__ = ["register"]
@@ -218,15 +219,28 @@ def _add(
     results: Results = None,
     as_json: Json = False,
 ) -> int:
-    from infx.cli.changelogs import check_link, path_of, text_of, write
-    from infx.cli.entering import drafted, entered
-    from infx.cli.output import emit, say
+    from infx.cli.changelogs import check_link, path_of
+    from infx.cli.entering import drafted
+    from infx.domain.errors import UsageError
 
     check_link(pr_link)
     path = path_of(file)
-    if base is not None or run is None:
-        return _announce(path, run, base, pr_link, dry_run, as_json)
+    if (run is None) == (base is None):
+        hint = "--from-run RUN: what was measured; --base REV: what will be"
+        raise UsageError("bad-option", "an entry is of a run, or of what is planned", hint=hint)
+    if base is not None:
+        return _announce(path, base, pr_link, dry_run, as_json)
+    assert run is not None
     draft = drafted(run, baseline or (), pr_link, results)
+    return _enter(path, draft, pr_link, dry_run, as_json)
+
+
+def _enter(path: Path, draft: Drafted, pr_link: str, dry_run: bool, as_json: bool) -> int:
+    from infx.cli.changelogs import text_of, write
+    from infx.cli.entering import entered
+    from infx.cli.output import emit, say
+    from infx.report.figures import count
+
     done = entered(text_of(path, missing=""), str(path), draft, pr_link)
     written = done.written and not dry_run
     if written:
@@ -238,22 +252,19 @@ def _add(
     if done.written or dry_run:
         print(draft.text, end="")
         say(draft.against)
+        if draft.under_way:
+            left = count(draft.under_way, "measurement")
+            say(f"warning: run {draft.run_id} is not over: {left} to come (infx ci wait, resume)")
     say("nothing is written" if dry_run else done.sentence)
     return 0
 
 
-def _announce(
-    path: Path, run: str | None, base: str | None, pr_link: str, dry_run: bool, as_json: bool
-) -> int:
+def _announce(path: Path, base: str, pr_link: str, dry_run: bool, as_json: bool) -> int:
     from infx.cli.announcing import announced
     from infx.cli.changelogs import text_of, write
     from infx.cli.entering import put
     from infx.cli.output import emit, say
-    from infx.domain.errors import UsageError
 
-    if base is None or run is not None:
-        hint = "--from-run RUN: what was measured; --base REV: what will be"
-        raise UsageError("bad-option", "an entry is of a run, or of what is planned", hint=hint)
     entry, found = announced(base, pr_link)
     done = put(text_of(path, missing=""), str(path), entry)
     written = done.written and not dry_run

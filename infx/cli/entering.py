@@ -19,11 +19,13 @@ NO_BASELINE = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafted:
-    """An entry as text, the run that it is of, and in words what it is told against."""
+    """An entry as text, the run that it is of, in words what it is told against, and how many of
+    the run's measurements have no end yet."""
 
     run_id: str
     text: str
     against: str
+    under_way: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +50,12 @@ def drafted(run: str, baseline: Sequence[str], pr_link: str, results: Path | Non
         row = find_run(store, run)
         mine = stored_run(store, row)
         before, against = _named(store, baseline, mine) if baseline else _before(store, row, mine)
+        under_way = sum(not point.status.terminal for point in store.points(row.run_id))
     since = report_of([mine], before).baseline if before else None
     told = draft_entry(mine.records, mine.plan, pr_link, since, row.run_id)
-    return Drafted(run_id=row.run_id, text=told, against=f"told against {against}")
+    return Drafted(
+        run_id=row.run_id, text=told, against=f"told against {against}", under_way=under_way
+    )
 
 
 def _named(store: Store, baseline: Sequence[str], mine: RunData) -> tuple[list[RunData], str]:

@@ -359,3 +359,12 @@ def test_a_reader_who_leaves_changes_no_exit_code(project: Path, words: tuple[st
     done = subprocess.run(argv, env=environment(), stdout=wrote, check=False)
     os.close(wrote)
     assert done.returncode == 1
+
+
+def test_a_run_that_is_not_over_is_entered_with_a_warning(project: Path, tmp_path: Path) -> None:
+    points = many_points(4)
+    records = many_records(points[:3], run_id=NEW, repeats=1, faults=False)
+    write_run(tmp_path, points, records, many_plan(points), NEW, STARTED_S)
+    done = here("changelog", "add", "--from-run", NEW, "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"warning: run {NEW} is not over: 1 measurement to come" in done.stderr
