@@ -22,7 +22,7 @@ BLOCKS, THREADS = H200.blocks, H200.threads
 FOLDED_ROWS = GPU_GRAIN.folded_rows
 RING_SLOTS = 3
 STAGE_BYTES = 72 * 1024
-SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8)
+SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8) + 64
 ATTENTION_STAGES = ("scores", "split", "attend", "merge")
 
 
@@ -74,10 +74,15 @@ class Arms:
         for name in self.stages:
             self.stage(name, stream, args, dependent)
 
-    def mono(self, stream: int, args: LayerArgs) -> None:
-        """Launch a layer as one kernel."""
+    def mono(self, stream: int, args: LayerArgs, dependent: bool = False) -> None:
+        """Launch a layer as one kernel; ``dependent``: behind another layer, before that ends.
+
+        A dependent launch cannot be cooperative: that all blocks fit is checked when it is bound.
+        """
         kernel = self.kernel("mono.cu", "mono_layer")
-        kernel.launch(stream, BLOCKS, THREADS, (args,), cooperative=True)
+        kernel.launch(
+            stream, BLOCKS, THREADS, (args,), cooperative=not dependent, dependent=dependent
+        )
 
     def read(self, stream: int, address: int, size: int, out: int, blocks: int) -> None:
         """Launch a pure read of ``size`` bytes."""

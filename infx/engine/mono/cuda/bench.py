@@ -49,7 +49,7 @@ TARGETS = {1: (45, 30), 2: (52, 37), 4: (65, 50), 8: (89, 78), 16: (129, 120)}
 WATCHED_REPLAYS = 1000
 SM_MHZ = 1980  # of an H200 under load, at every width (docs/mono.md)
 READ_ROUNDS, READ_BLOCKS = 8, 264
-ARMS = ("unfused", "unfused_pdl", "mono")
+ARMS = ("unfused", "unfused_pdl", "mono", "mono_pdl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,12 @@ def time_reads(world: World, arms: Arms, union: int) -> dict[str, Any]:
 
 def time_arms(world: World, arms: Arms) -> dict[str, Any]:
     """Return µs a layer of the arms; PDL: the unfused kernels as programmatic dependents."""
-    ways = (arms.unfused, lambda s, a: arms.unfused(s, a, dependent=True), arms.mono)
+    ways = (
+        arms.unfused,
+        lambda s, a: arms.unfused(s, a, dependent=True),
+        arms.mono,
+        lambda s, a: arms.mono(s, a, dependent=True),
+    )
     times = (timed(world.each(way), len(world.args)) for way in ways)
     return dict(zip(ARMS, times, strict=True))
 
