@@ -62,10 +62,10 @@ __device__ __forceinline__ void make_head(const LayerArgs& a, int head, int row,
 }
 
 // Sixteen of the q, k and v heads of all rows; pads are left alone.
-__device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
+__device__ __forceinline__ void head_task(const LayerArgs& a, const StepRows& s, int task) {
     const int item = task * WARPS + warp_id(), lane = lane_id();
     const int row = item / STAGE_HEADS, number = item % STAGE_HEADS;
-    if (row >= ROWS || __ldg(a.batch_ids + row) < 0) return;
+    if (__shfl_sync(ALL_LANES, s.id, row & 31) < 0) return;  // a pad, or behind the last row
     const int head = number <= K_HEAD ? number : V_HEAD;
     float x[4];
     make_head(a, head, row, x);
@@ -77,5 +77,6 @@ __device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
     }
     const bool key = head == K_HEAD;
     put_vector<KV_KIND, true>(x, lane, key ? a.keys : a.values,
-                              key ? a.key_scales : a.value_scales, __ldg(a.slots + row));
+                              key ? a.key_scales : a.value_scales,
+                              __shfl_sync(ALL_LANES, s.slot, row));
 }

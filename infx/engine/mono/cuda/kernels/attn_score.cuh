@@ -87,8 +87,9 @@ __device__ __forceinline__ void keep_query(uint2* quad, int place, const float (
 }
 
 // Copy a new index key to its slot of the cache.
-__device__ __forceinline__ void keep_fresh(const LayerArgs& a, int row, const ScoreShared& shared) {
-    const long slot = __ldg(a.slots + row);
+__device__ __forceinline__ void keep_fresh(const LayerArgs& a, const StepRows& s, int row,
+                                           const ScoreShared& shared) {
+    const long slot = __shfl_sync(ALL_LANES, s.slot, row);
     const int at = lane_id() * 2;
 #pragma unroll
     for (int byte = 0; byte < INDEX_BYTES; byte += 64)
@@ -123,7 +124,7 @@ __device__ __forceinline__ void make_index_heads(const LayerArgs& a, const StepR
             put_vector<INDEX_KIND, false>(x, lane_id(), shared.fresh[row],
                                           shared.fresh_scales[row], 0);
             __syncwarp();
-            keep_fresh(a, row, shared);
+            keep_fresh(a, s, row, shared);
         }
     }
 }
@@ -207,13 +208,13 @@ __device__ __forceinline__ void fetch_scores(const LayerArgs& a, ScoreAhead& ahe
 __device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahead, char* smem) {
     ScoreShared& shared = *reinterpret_cast<ScoreShared*>(smem);
     const StepRows& s = ahead.rows;
-    mark(a, 30);
+    mark(a, 46);
     int task = blockIdx.x;
     if (task < s.tasks) {
         make_index_heads(a, s, shared);
         __syncthreads();
     }
-    mark(a, 31);
+    mark(a, 47);
     for (int parity = 0; task < s.tasks; parity ^= 1, task += BLOCKS) {
         const int far = task + TILES_AHEAD * BLOCKS;
         KeyTile last;
@@ -226,7 +227,7 @@ __device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahe
         for (int i = 1; i < TILES_AHEAD; i++) ahead.tiles[i - 1] = ahead.tiles[i];
         ahead.tiles[TILES_AHEAD - 1] = last;
     }
-    mark(a, 32);
-    for (int number = task - s.tasks; number < HEAD_TASKS; number += BLOCKS) head_task(a, number);
-    mark(a, 33);
+    mark(a, 48);
+    for (int number = task - s.tasks; number < HEAD_TASKS; number += BLOCKS) head_task(a, s, number);
+    mark(a, 49);
 }

@@ -258,12 +258,12 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     const int own = __shfl_sync(ALL_LANES, s.position, row) / BLOCK;
-    mark(a, 20);
+    mark(a, 51);
     const float2 block_scores = load_scores(a, row, own);
     keep_queries(a, row, shared);
-    mark(a, 21);
+    mark(a, 52);
     choose_blocks(block_scores, own, shared.select);
-    mark(a, 22);
+    mark(a, 53);
     const int2 blocks = chosen_pair(shared.select, 2 * partition);
     int2 pages = make_int2(shared.select.pages[blocks.x], shared.select.pages[max(blocks.y, 0)]);
     if (count <= BLOCK) pages.y = pages.x;  // there is no second one
@@ -274,17 +274,17 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     load_scales(a, pages, count, keys);
     float scores[4], scores8[4];  // of heads lane / 4 and 8 more
     float mixed[4][4] = {};
-    mark(a, 23);
+    mark(a, 54);
     score_keys(keys, count, shared, scores, scores8);
     keep_chosen(a, task, blocks);
-    mark(a, 24);
+    mark(a, 55);
     __syncthreads();
     const float up = keep_probabilities(keys, shared, scores, scores8);
     copies_done();
     __syncthreads();
-    mark(a, 25);
+    mark(a, 56);
     mix_values(values, shared, mixed);
-    mark(a, 26);
+    mark(a, 57);
     write_lines(mixed, up, shared, a.partials + (long)task * HEADS * LINE);
-    mark(a, 27);
+    mark(a, 58);
 }

@@ -17,22 +17,21 @@ __device__ __forceinline__ void attend(const LayerArgs& a, Stream& s, char* smem
 #if ATTENTION
     ScoreAhead ahead;
     fetch_scores(a, ahead);
-    mark(a, 4);
+    mark(a, 44);
     grid_wait(a, token, AFTER_QKV);
-    mark(a, 5);
+    mark(a, 45);
     stage_scores(a, ahead, smem);
-    mark(a, 6);
     token = grid_arrive(a);
     fetch_split(a, ahead.rows, blockIdx.x, smem);
     // Not earlier: what attention reads first must not queue behind 98 KB of weights a block.
     fill_o(a, s, asked);
     grid_wait(a, token, AFTER_SCORES);
-    mark(a, 7);
+    mark(a, 50);
     if (blockIdx.x < SPLIT_TASKS) {
         if (ROWS <= FOLDED_ROWS) stage_split(a, ahead.rows, blockIdx.x, smem);
         else stage_attend(a, ahead.rows, blockIdx.x, smem);
     }
-    mark(a, 8);
+    mark(a, 59);
     token = grid_arrive(a);
     grid_wait(a, token, AFTER_ATTENTION);
 #else
