@@ -56,8 +56,8 @@ __device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
 // One partition of a row; whoever finishes a row's last one merges them all. The order of the sum
 // is that of the partitions, whoever adds them, and no stage comes between split and merge.
 __device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows& s, int task,
-                                             char* smem) {
-    stage_split(a, s, task, smem);
+                                             char* smem, bool direct = false) {
+    stage_split(a, s, task, smem, direct);
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     if (__shfl_sync(ALL_LANES, s.id, row) < 0) {
         if (partition == 0) stage_merge(a, row);

@@ -43,6 +43,11 @@ __device__ __forceinline__ StepRows step_rows(const LayerArgs& a) {
     return s;
 }
 
+// Whether no two rows are of one request: then a row sees no token of the step but its own.
+__device__ __forceinline__ bool rows_alone(const StepRows& s) {
+    return ROWS == 1 || !__any_sync(ALL_LANES, s.id >= 0 && s.chunks == 0);
+}
+
 // The leader of the request that score task `task` belongs to, and its chunk.
 __device__ __forceinline__ int leader_of(const StepRows& s, int task, int& chunk) {
     const int since = task - s.first;

@@ -179,7 +179,7 @@ __device__ __forceinline__ void score_task(const LayerArgs& a, const StepRows& s
     float best = shared.best[parity][row][8 * half];
 #pragma unroll
     for (int w = 1; w < 8; w++) best = fmaxf(best, shared.best[parity][row][8 * half + w]);
-    a.scores[(long)(leader + row) * REACH_PAGES + 2 * chunk + half] = best;
+    send_word(a.scores + (long)(leader + row) * REACH_PAGES + 2 * chunk + half, best);
 }
 
 // What a block may fetch before the projection is done: the index keys of its first tasks, and the
@@ -204,8 +204,10 @@ __device__ __forceinline__ void fetch_scores(const LayerArgs& a, ScoreAhead& ahe
 }
 
 // The stage of all heads and of index scores; `ahead` is from fetch_scores. Blocks walk score
-// tasks, then head tasks, so that they begin on blocks that the scores leave idle.
-__device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahead, char* smem) {
+// tasks, then head tasks, so that they begin on blocks that the scores leave idle; `heads`: whether
+// the stage makes queries, keys and values, or split does for itself.
+__device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahead, char* smem,
+                                             bool heads = true) {
     ScoreShared& shared = *reinterpret_cast<ScoreShared*>(smem);
     const StepRows& s = ahead.rows;
     mark(a, 46);
@@ -228,6 +230,6 @@ __device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahe
         ahead.tiles[TILES_AHEAD - 1] = last;
     }
     mark(a, 48);
-    for (int number = task - s.tasks; number < HEAD_TASKS; number += BLOCKS) head_task(a, s, number);
+    for (int number = task - s.tasks; heads && number < HEAD_TASKS; number += BLOCKS) head_task(a, s, number);
     mark(a, 49);
 }

@@ -6,6 +6,7 @@
 // (heads are the rows of a matrix, keys the columns), then each warp mixes 64 keys' values of 32
 // dimensions. Sums have one order: keys of a matrix instruction, its 4 steps, 4 warps ascending.
 #pragma once
+#include "attn_head.cuh"
 #include "attn_select.cuh"
 #include "attn_values.cuh"
 
@@ -28,13 +29,10 @@ struct SplitShared {
     };
 };
 
-__device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitShared& shared) {
+// Keep the query of a head as operands.
+__device__ __forceinline__ void put_query(int head, float (&x)[4], SplitShared& shared) {
     u16* halves = reinterpret_cast<u16*>(shared.queries);
-    const int head = warp_id(), lane = lane_id();
-    float x[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        x[j] = load_l2_one(a.queries + ((long)head * ROWS + row) * DIM + 32 * j + lane);
+    const int lane = lane_id();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const Meeting at = meeting_of<KV_KIND>(j, lane);
@@ -43,6 +41,29 @@ __device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitS
             x[j] = MXFP4_UP * low_f16(e4m3_to_f16x2(to_e4m3x2(x[j], 0.0f)));
         const int half = (at.e / 2 * 2 + head / 8) * 2 + at.e % 2;
         halves[(at.i * 32 + head % 8 * 4 + at.q) * 8 + half] = pack<KV_KIND>(x[j], 0.0f);
+    }
+}
+
+__device__ __forceinline__ void load_queries(const LayerArgs& a, int row, SplitShared& shared) {
+    const int head = warp_id(), lane = lane_id();
+    float x[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        x[j] = load_l2_one(a.queries + ((long)head * ROWS + row) * DIM + 32 * j + lane);
+    put_query(head, x, shared);
+}
+
+// Make the row's queries here, a warp a head; `own`: its key and value too, for this task's keys
+// have them among them.
+__device__ __forceinline__ void make_queries(const LayerArgs& a, const StepRows& s, int row,
+                                             bool own, SplitShared& shared) {
+#pragma unroll 1
+    for (int number = warp_id(); number < (own ? STAGE_HEADS : HEADS); number += WARPS) {
+        const int head = stage_head(number);
+        float x[4];
+        make_head(a, head, row, x);
+        if (head < HEADS) put_query(head, x, shared);
+        else keep_own(a, s, head, row, x);
     }
 }
 
@@ -251,16 +272,25 @@ __device__ __forceinline__ void keep_chosen(const LayerArgs& a, int task, int2 b
 }
 
 // One partition of a row, behind fetch_split. Every task of a row chooses its blocks for itself.
+// `direct`: nobody has waited for the stage before; heads are made here, scores say when they are
+// there. Only where rows are alone: the row's own token is the last key of its last partition.
 __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& s, int task,
-                                            char* smem) {
+                                            char* smem, bool direct = false) {
     const int count = keys_of(s, task);
     if (count <= 0) return keep_chosen(a, task, make_int2(-1, -1));
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     const int own = __shfl_sync(ALL_LANES, s.position, row) / BLOCK;
     mark(a, 51);
-    const float2 block_scores = load_scores(a, row, own);
-    keep_queries(a, row, shared);
+    float2 block_scores;
+    if (direct) {
+        const int seen = partition * PARTITION + count;
+        make_queries(a, s, row, seen == seen_keys(__shfl_sync(ALL_LANES, s.position, row)), shared);
+        block_scores = load_scores(a, row, own, true);
+    } else {
+        block_scores = load_scores(a, row, own, false);
+        load_queries(a, row, shared);
+    }
     mark(a, 52);
     choose_blocks(block_scores, own, shared.select);
     mark(a, 53);

@@ -3,52 +3,33 @@
 #pragma once
 #include "mxfp4.cuh"
 #include "sync.cuh"
-#if ATTENTION
-#include "attn.cuh"
-#endif
 
 // Which wait gave up, in its record.
 enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP };
 
-// The layer from the fused projection's sums to what the output projection reads.
-__device__ __forceinline__ void attend(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    u32 token = grid_arrive(a);
 #if ATTENTION
-    ScoreAhead ahead;
-    fetch_scores(a, ahead);
-    mark(a, 44);
-    grid_wait(a, token, AFTER_QKV);
-    mark(a, 45);
-    stage_scores(a, ahead, smem);
-    token = grid_arrive(a);
-    fetch_split(a, ahead.rows, blockIdx.x, smem);
-    // Not earlier: what attention reads first must not queue behind 98 KB of weights a block.
-    fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_SCORES);
-    mark(a, 50);
-    if (blockIdx.x < SPLIT_TASKS) {
-        if (ROWS <= FOLDED_ROWS) stage_split(a, ahead.rows, blockIdx.x, smem);
-        else stage_attend(a, ahead.rows, blockIdx.x, smem);
-    }
-    mark(a, 59);
-    token = grid_arrive(a);
-    grid_wait(a, token, AFTER_ATTENTION);
-#else
-    fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_QKV);
+#include "attn_mono.cuh"
 #endif
-}
 
 // Nothing of the next stage is asked for before the arrival: its release waits for what is under way.
 __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, char* smem) {
     int asked = 0;
+#if ATTENTION
+    prepare_attention(a);
+#endif
     Qkv().fill(a, s, asked);
     run_qkv(a, s, asked, smem);
-    attend(a, s, smem);
+#if ATTENTION
+    u32 token = attend(a, s, smem);
+#else
+    u32 token = grid_arrive(a);
+    int filled = 0;
+    fill_o(a, s, filled);
+#endif
+    grid_wait(a, token, AFTER_ATTENTION);
 
     run_o(a, s, smem);
-    u32 token = grid_arrive(a);
+    token = grid_arrive(a);
     int router = 0, shared = 0;
     fill_router(a, s, router);
     fill_up_shared(a, s, shared);

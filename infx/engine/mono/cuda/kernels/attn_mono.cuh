@@ -1,0 +1,81 @@
+// The attention half inside of mono: from the fused projection's sums to what the output projection
+// reads.
+//
+// Where rows are alone (one of a request each, as without drafts) no barrier stands between scores
+// and split. A score says itself that it is there: words are EMPTY before, which no score is. Split
+// makes the row's queries itself, and its key and value where they are among the task's keys, while
+// the scores are on their way. So nothing but the scores comes from other blocks, and a mailbox costs
+// one trip through L2 where a barrier and the loads behind it cost three.
+//
+// Split tasks begin at the last block, score tasks at the first: at few rows they are not the same
+// blocks. A block walks its score tasks before it waits for anybody's scores, so no wait is for ever.
+#pragma once
+#include "attn.cuh"
+#include "output.cuh"
+
+#ifndef DIRECT_ROWS
+#define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
+#endif
+#ifndef O_PAUSE
+#define O_PAUSE 1000  // cycles between two slots of o's weights that an idle block asks for
+#endif
+
+// What attention wants of a launch before its projection is done: mailboxes are emptied (whoever
+// writes them waits for all blocks first), what the step says comes close.
+__device__ __forceinline__ void prepare_attention(const LayerArgs& a) {
+    if (DIRECT_ROWS)
+        for (int i = blockIdx.x * THREADS + threadIdx.x; i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
+            reinterpret_cast<u32*>(a.scores)[i] = EMPTY;
+    constexpr int LINE_INTS = 32;
+    const int row = warp_id(), lane = lane_id();
+    if (row < ROWS && lane * LINE_INTS < a.page_stride) touch(a.pages + (long)row * a.page_stride + lane * LINE_INTS);
+    if (row == WARPS - 1 && lane < 3) touch(lane == 0 ? a.batch_ids : lane == 1 ? a.positions : a.slots);
+}
+
+__device__ __forceinline__ void pause(int cycles) {
+    const long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
+
+// Ask for the output projection's weights. What others still read must not queue behind 98 KB a
+// block: blocks that are idle early ask for a slot at a time.
+__device__ __forceinline__ void fill_o_slowly(const LayerArgs& a, Stream& s, int& asked, bool idle) {
+#pragma unroll 1
+    for (int slot = 0; O_PAUSE && idle && slot + 1 < RING_SLOTS; slot++) {
+        pause(O_PAUSE);
+        fill_o(a, s, asked, 1);
+    }
+    if (O_PAUSE && idle) pause(O_PAUSE);
+    fill_o(a, s, asked);
+}
+
+// Return the token of the last arrival: whoever reads attention's output waits for it.
+__device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem) {
+    int asked = 0;
+    u32 token = grid_arrive(a);
+    ScoreAhead ahead;
+    fetch_scores(a, ahead);
+    mark(a, 44);
+    grid_wait(a, token, AFTER_QKV);
+    mark(a, 45);
+    const StepRows& rows = ahead.rows;
+    const int task = BLOCKS - 1 - (int)blockIdx.x;
+    const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
+    stage_scores(a, ahead, smem, !direct);
+    if (direct) __syncthreads();  // split's shared memory is that of scores
+    else token = grid_arrive(a);
+    if (splits) fetch_split(a, rows, task, smem);
+    if (!direct) {
+        if (!splits) fill_o(a, s, asked);
+        grid_wait(a, token, AFTER_SCORES);
+        mark(a, 50);
+    }
+    if (splits) {
+        if (ROWS <= FOLDED_ROWS) stage_split(a, rows, task, smem, direct);
+        else stage_attend(a, rows, task, smem, direct);
+    }
+    mark(a, 59);
+    token = grid_arrive(a);
+    fill_o_slowly(a, s, asked, direct && !splits && (int)blockIdx.x >= rows.tasks);
+    return token;
+}
