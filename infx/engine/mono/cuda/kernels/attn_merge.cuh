@@ -7,13 +7,18 @@ __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int he
     // One load of both, so that no second trip hangs on the first: lane 0 the id, others the position.
     const int known = __ldg((lane_id() ? a.positions : a.batch_ids) + row);
     const float* lines = a.partials + ((long)row * PARTITIONS * HEADS + head) * LINE;
-    float4 parts[PARTITIONS];
-    float2 ends[PARTITIONS];
+    float4 parts[PARTITIONS], ends[PARTITIONS];
 #pragma unroll
     for (int i = 0; i < PARTITIONS; i++) {
         const float* line = lines + i * (HEADS * LINE);
-        parts[i] = load_l2(line + 4 * lane_id());
-        ends[i] = __ldcg((const float2*)(line + DIM));
+        if (HALF_LINES) {
+            const uint2 share = load_l2_u32x2(line + 2 * lane_id());
+            parts[i] = make_float4(low_f16(share.x), low_f16(share.x >> 16), low_f16(share.y),
+                                   low_f16(share.y >> 16));
+        } else {
+            parts[i] = load_l2(line + 4 * lane_id());
+        }
+        ends[i] = load_l2(line + SHARE);
     }
     // All lines are asked for in one trip, with what says how many count; others hold anything.
     const int id = __shfl_sync(ALL_LANES, known, 0), position = __shfl_sync(ALL_LANES, known, 1);
@@ -25,10 +30,10 @@ __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int he
 #pragma unroll
     for (int i = 0; i < PARTITIONS; i++) {
         if (i >= count) break;
-        const float factor = exp2_of(ends[i].x - best);
+        const float size = exp2_of(ends[i].x - best), factor = size * ends[i].z;
         sum.x += factor * parts[i].x, sum.y += factor * parts[i].y;
         sum.z += factor * parts[i].z, sum.w += factor * parts[i].w;
-        total += factor * ends[i].y;
+        total += size * ends[i].y;
     }
     const float share = count ? 1.0f / total : 0.0f;
     return make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);

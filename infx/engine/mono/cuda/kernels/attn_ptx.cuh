@@ -27,6 +27,9 @@ __device__ __forceinline__ uint2 load_l2_u32x2(const void* p) {
     asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p) : "memory");
     return v;
 }
+__device__ __forceinline__ void store_two(void* p, u32 x, u32 y) {
+    asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(x), "r"(y) : "memory");
+}
 // As one store: left to itself the compiler may make four of it.
 __device__ __forceinline__ void store_four(float* p, float4 v) {
     asm volatile("st.global.v4.f32 [%0], {%1,%2,%3,%4};"

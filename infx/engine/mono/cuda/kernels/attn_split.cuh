@@ -12,7 +12,15 @@
 
 constexpr int SPLIT_TASKS = ROWS * PARTITIONS;
 static_assert(SPLIT_TASKS <= BLOCKS, "a block has one task at most");
-constexpr int LINE = DIM + 4;            // a head's part: sum of p v, then max (of log2), sum of p
+// A head's part: its share of the output, then max (of log2), sum of p, what the share is multiplied
+// with when parts are added. fp8: shares are means of values of at most 896 in size, kept in f16
+// (LINES_F16), as each block of the output projection may read all of them; otherwise in float32.
+#ifndef LINES_F16
+#define LINES_F16 1
+#endif
+constexpr bool HALF_LINES = LINES_F16 && KV_KIND == FP8;
+constexpr int SHARE = HALF_LINES ? DIM / 2 : DIM;  // words of a share
+constexpr int LINE = SHARE + 4;
 constexpr float ROOT = 0.08838834764831845f * 1.4426950408889634f;  // 1 / sqrt(DIM), of log2
 constexpr int P_STRIDE = PARTITION + 8;  // halves; 4 banks on from head to head
 struct SplitShared {
@@ -196,11 +204,17 @@ __device__ __forceinline__ float keep_probabilities(const Keys& keys, SplitShare
     return KV_KIND == MXFP4 ? MXFP4_UP : up;
 }
 
+#ifndef MIX_ROLLED
+#define MIX_ROLLED 1
+#endif
+constexpr int MIX_AT_ONCE = STAGED && MIX_ROLLED ? 1 : 4;
+
 // Sum p v of the warp's 64 keys and 32 dimensions; [d] of dimension 4 column + d.
 __device__ __forceinline__ void mix_values(const Values& values, const SplitShared& shared,
                                            float (&mixed)[4][4]) {
     const int head = lane_id() / 4;
-#pragma unroll
+    // Rolled up where it can be: code is fetched once a launch, and that takes longer than it runs.
+#pragma unroll MIX_AT_ONCE
     for (int step = 0; step < 4; step++) {
         const int key = value_key(step, 0);
         const uint4 p = {*(const u32*)&shared.p[head][key], *(const u32*)&shared.p[head + 8][key],
@@ -222,6 +236,11 @@ __device__ __forceinline__ void add(float4& sum, float4 other) {
 __device__ __forceinline__ void write_lines(const float (&mixed)[4][4], float up,
                                             SplitShared& shared, float* lines) {
     const int lane = lane_id(), dims = warp_id() % 4, part = warp_id() / 4;
+    const int head = lane / 4 + part / 2 * 8, dim = 32 * dims + lane % 4 * 8 + part % 2 * 4;
+    const float4 totals = *(const float4*)&shared.total[head][lane % 4 * 4];
+    const float total = quad_sum(totals.x + totals.y + (totals.z + totals.w));
+    // f16 takes means before they are brought back to the values' scale.
+    const float share = (HALF_LINES ? 1.0f : up) / total, weight = HALF_LINES ? up * total : total;
     __syncthreads();  // the sums take the place of the values
 #pragma unroll
     for (int c = 0; c < 4; c++)  // by column: the four dimensions that lie together
@@ -231,17 +250,14 @@ __device__ __forceinline__ void write_lines(const float (&mixed)[4][4], float up
     float4 sum = shared.mixed[0][dims][part][lane];
 #pragma unroll
     for (int k = 1; k < 4; k++) add(sum, shared.mixed[k][dims][part][lane]);
-    const int head = lane / 4 + part / 2 * 8, dim = 32 * dims + lane % 4 * 8 + part % 2 * 4;
-    store_four(lines + head * LINE + dim,
-               make_float4(up * sum.x, up * sum.y, up * sum.z, up * sum.w));
+    sum = make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
+    float* line = lines + head * LINE;
+    if (HALF_LINES) store_two(line + dim / 2, to_f16x2(sum.x, sum.y), to_f16x2(sum.z, sum.w));
+    else store_four(line + dim, sum);
     if (warp_id() % 8) return;
     // Two warps: what a head's scores were and add up to.
-    const int own = lane / 4 + warp_id();
-    const float best = max_of_warps(shared.best[own]);
-    float total = shared.total[own][0];
-#pragma unroll
-    for (int w = 1; w < WARPS; w++) total += shared.total[own][w];
-    if (lane % 4 == 0) *(float2*)(lines + own * LINE + DIM) = make_float2(best, total);
+    const float best = max_of_warps(shared.best[head]);
+    if (lane % 4 == 0) store_four(line + SHARE, make_float4(best, total, weight, 0.0f));
 }
 
 // Keys that a row attends to: all its chosen blocks are full but its own, the last.
