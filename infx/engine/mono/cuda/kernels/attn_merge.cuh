@@ -58,11 +58,10 @@ __device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
     keep_attended(merged, a.attended + place * DIM, a.attended_back + place);
 }
 
-// One partition of a row; whoever finishes a row's last one merges them all. The order of the sum
-// is that of the partitions, whoever adds them, and no stage comes between split and merge.
-__device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows& s, int task,
-                                             char* smem, bool direct = false) {
-    stage_split(a, s, task, smem, direct);
+// Behind a partition of a row: whoever finishes a row's last one merges them all. The order of the
+// sum is that of the partitions, whoever adds them, and no stage comes between split and merge.
+__device__ __forceinline__ void finish_task(const LayerArgs& a, const StepRows& s, int task,
+                                            char* smem) {
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     if (__shfl_sync(ALL_LANES, s.id, row) < 0) {
         if (partition == 0) stage_merge(a, row);
@@ -79,4 +78,10 @@ __device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows&
     }
     __syncthreads();
     if (done == count) stage_merge(a, row);
+}
+
+__device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows& s, int task,
+                                             char* smem, Split how = STAGED_BEFORE) {
+    stage_split(a, s, task, smem, how);
+    finish_task(a, s, task, smem);
 }

@@ -7,6 +7,9 @@
 // the scores are on their way. So nothing but the scores comes from other blocks, and a mailbox costs
 // one trip through L2 where a barrier and the loads behind it cost three.
 //
+// Code that a launch has not yet run is fetched line by line, which takes longer than to run it: a
+// block that has no scores to make runs its split task once while it waits for the projection.
+//
 // Split tasks begin at the last block, score tasks at the first: at few rows they are not the same
 // blocks. A block walks its score tasks before it waits for anybody's scores, so no wait is for ever.
 #pragma once
@@ -15,6 +18,9 @@
 
 #ifndef DIRECT_ROWS
 #define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
+#endif
+#ifndef REHEARSE
+#define REHEARSE 1  // blocks that have nothing to do but wait for scores go through split once before
 #endif
 #ifndef O_PAUSE
 #define O_PAUSE 1000  // cycles between two slots of o's weights that an idle block asks for
@@ -49,33 +55,48 @@ __device__ __forceinline__ void fill_o_slowly(const LayerArgs& a, Stream& s, int
     fill_o(a, s, asked);
 }
 
+// Scores, and what comes between them and split; return how split may begin.
+__device__ __forceinline__ Split run_scores(const LayerArgs& a, Stream& s, ScoreAhead& ahead, bool direct,
+                                            bool splits, char* smem) {
+    stage_scores(a, ahead, smem, !direct);
+    if (direct) {
+        __syncthreads();  // split's shared memory is that of scores
+        return DIRECT;
+    }
+    const u32 token = grid_arrive(a);
+    int asked = 0;
+    if (!splits) fill_o(a, s, asked);
+    grid_wait(a, token, AFTER_SCORES);
+    mark(a, 50);
+    return STAGED_BEFORE;
+}
+
 // Return the token of the last arrival: whoever reads attention's output waits for it.
 __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    u32 token = grid_arrive(a);
+    const u32 token = grid_arrive(a);
     ScoreAhead ahead;
     fetch_scores(a, ahead);
     mark(a, 44);
-    grid_wait(a, token, AFTER_QKV);
-    mark(a, 45);
     const StepRows& rows = ahead.rows;
     const int task = BLOCKS - 1 - (int)blockIdx.x;
     const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
-    stage_scores(a, ahead, smem, !direct);
-    if (direct) __syncthreads();  // split's shared memory is that of scores
-    else token = grid_arrive(a);
-    if (splits) fetch_split(a, rows, task, smem);
-    if (!direct) {
-        if (!splits) fill_o(a, s, asked);
-        grid_wait(a, token, AFTER_SCORES);
-        mark(a, 50);
+    const bool idle = direct && (int)blockIdx.x >= rows.tasks;  // until others' scores are there
+    Split how = REHEARSAL;
+#pragma unroll 1
+    for (int turn = REHEARSE && splits && idle ? 0 : 1; turn < 2; turn++) {
+        if (turn) {
+            grid_wait(a, token, AFTER_QKV);
+            mark(a, 45);
+            how = run_scores(a, s, ahead, direct, splits, smem);
+        }
+        if (!splits) break;
+        fetch_split(a, rows, task, smem);
+        stage_split(a, rows, task, smem, how);
     }
-    if (splits) {
-        if (ROWS <= FOLDED_ROWS) stage_split(a, rows, task, smem, direct);
-        else stage_attend(a, rows, task, smem, direct);
-    }
+    if (splits && ROWS > FOLDED_ROWS) finish_task(a, rows, task, smem);
     mark(a, 59);
-    token = grid_arrive(a);
-    fill_o_slowly(a, s, asked, direct && !splits && (int)blockIdx.x >= rows.tasks);
-    return token;
+    const u32 last = grid_arrive(a);
+    int asked = direct || splits ? 0 : OUT_TASKS;
+    fill_o_slowly(a, s, asked, idle && !splits);
+    return last;
 }

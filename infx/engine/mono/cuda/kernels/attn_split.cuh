@@ -287,22 +287,29 @@ __device__ __forceinline__ void keep_chosen(const LayerArgs& a, int task, int2 b
     if (threadIdx.x < 2) a.chosen[2 * task + threadIdx.x] = threadIdx.x ? blocks.y : blocks.x;
 }
 
+// What a task of split may take for done when it begins.
+enum Split {
+    STAGED_BEFORE,  // all of the stage before
+    DIRECT,  // what the projection left: heads are made here, scores say when they are there. Only
+             // where rows are alone: the row's own token is the last key of its last partition
+    REHEARSAL,  // nothing: code is fetched and what it writes is written again by the same threads
+};
+
 // One partition of a row, behind fetch_split. Every task of a row chooses its blocks for itself.
-// `direct`: nobody has waited for the stage before; heads are made here, scores say when they are
-// there. Only where rows are alone: the row's own token is the last key of its last partition.
 __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& s, int task,
-                                            char* smem, bool direct = false) {
+                                            char* smem, Split how = STAGED_BEFORE) {
     const int count = keys_of(s, task);
     if (count <= 0) return keep_chosen(a, task, make_int2(-1, -1));
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     const int own = __shfl_sync(ALL_LANES, s.position, row) / BLOCK;
     mark(a, 51);
-    float2 block_scores;
-    if (direct) {
-        const int seen = partition * PARTITION + count;
-        make_queries(a, s, row, seen == seen_keys(__shfl_sync(ALL_LANES, s.position, row)), shared);
-        block_scores = load_scores(a, row, own, true);
+    float2 block_scores = {0, 0};
+    if (how != STAGED_BEFORE) {
+        const int seen = seen_keys(__shfl_sync(ALL_LANES, s.position, row));
+        const bool last = how == DIRECT && seen == partition * PARTITION + count;
+        make_queries(a, s, row, last, shared);
+        if (how == DIRECT) block_scores = load_scores(a, row, own, true);
     } else {
         block_scores = load_scores(a, row, own, false);
         load_queries(a, row, shared);
