@@ -19,8 +19,8 @@
 #ifndef DIRECT_ROWS
 #define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
 #endif
-#ifndef REHEARSE
-#define REHEARSE 1  // blocks that have nothing to do but wait for scores go through split once before
+#ifndef REHEARSE_ROWS
+#define REHEARSE_ROWS 2  // up to so many rows blocks without scores to make go through split once before
 #endif
 #ifndef O_PAUSE
 #define O_PAUSE 1000  // cycles between two slots of o's weights that an idle block asks for
@@ -83,7 +83,7 @@ __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem)
     const bool idle = direct && (int)blockIdx.x >= rows.tasks;  // until others' scores are there
     Split how = REHEARSAL;
 #pragma unroll 1
-    for (int turn = REHEARSE && splits && idle ? 0 : 1; turn < 2; turn++) {
+    for (int turn = ROWS <= REHEARSE_ROWS && splits && idle ? 0 : 1; turn < 2; turn++) {
         if (turn) {
             grid_wait(a, token, AFTER_QKV);
             mark(a, 45);

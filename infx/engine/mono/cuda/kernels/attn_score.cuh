@@ -146,7 +146,7 @@ __device__ __forceinline__ float best_of_tile(const KeyTile& tile, const uint2 (
         mma<INDEX_KIND>(sums[i % 2], keys, query.x, query.y);
     }
 #pragma unroll
-    for (int n = 0; n < 4; n++) sums[0][n] += sums[1][n];
+    for (int n = 0; n < 4; n++) sums[0][n] += BITS_BACK<INDEX_KIND> * sums[1][n];
     const float low = token <= position ? sums[0][0] + sums[0][1] : minus_infinity();
     const float high = token + 8 <= position ? sums[0][2] + sums[0][3] : minus_infinity();
     float best = fmaxf(low, high);

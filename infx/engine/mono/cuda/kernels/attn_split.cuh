@@ -128,16 +128,18 @@ __device__ __forceinline__ float quad_sum(float x) {
 __device__ __forceinline__ void score_keys(Keys& keys, int count, SplitShared& shared,
                                            float (&own)[4], float (&other)[4]) {
     const int lane = lane_id(), warp = warp_id();
-    float sums[2][4] = {};
+    float sums[2][4] = {}, odd[2][4] = {};
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const uint4 queries = shared.queries[i][lane];
         u32 first, second;
         operand<KV_KIND>(keys.low, keys.factors[0], i, first, second);
-        mma<KV_KIND>(sums[0], queries, first, second);
+        mma<KV_KIND>(i % 2 ? odd[0] : sums[0], queries, first, second);
         operand<KV_KIND>(keys.high, keys.factors[1], i, first, second);
-        mma<KV_KIND>(sums[1], queries, first, second);
+        mma<KV_KIND>(i % 2 ? odd[1] : sums[1], queries, first, second);
     }
+#pragma unroll
+    for (int n = 0; n < 8; n++) sums[n / 4][n % 4] += BITS_BACK<KV_KIND> * odd[n / 4][n % 4];
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         const bool seen = 16 * warp + n / 2 * 8 + lane % 4 * 2 + n % 2 < count;
@@ -239,13 +241,16 @@ __device__ __forceinline__ void write_lines(const float (&mixed)[4][4], float up
     const int head = lane / 4 + part / 2 * 8, dim = 32 * dims + lane % 4 * 8 + part % 2 * 4;
     const float4 totals = *(const float4*)&shared.total[head][lane % 4 * 4];
     const float total = quad_sum(totals.x + totals.y + (totals.z + totals.w));
+    float4 own[4];  // by column: the four dimensions that lie together
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        own[c] = make_float4(mixed[0][c], BITS_BACK<KV_KIND> * mixed[1][c], mixed[2][c],
+                             BITS_BACK<KV_KIND> * mixed[3][c]);
     // f16 takes means before they are brought back to the values' scale.
     const float share = (HALF_LINES ? 1.0f : up) / total, weight = HALF_LINES ? up * total : total;
     __syncthreads();  // the sums take the place of the values
 #pragma unroll
-    for (int c = 0; c < 4; c++)  // by column: the four dimensions that lie together
-        shared.mixed[part][dims][c][lane] =
-            make_float4(mixed[0][c], mixed[1][c], mixed[2][c], mixed[3][c]);
+    for (int c = 0; c < 4; c++) shared.mixed[part][dims][c][lane] = own[c];
     __syncthreads();
     float4 sum = shared.mixed[0][dims][part][lane];
 #pragma unroll
