@@ -10,6 +10,10 @@
 // Code that a launch has not yet run is fetched line by line, which takes longer than to run it: a
 // block that has no scores to make runs its split task once while it waits for the projection.
 //
+// The output projection's weights, 98 KB a block, fill the queues of L2 for 3 us: what anybody reads
+// meanwhile comes that much later. Blocks with a split task ask for them when their keys and values
+// are there, the others a slot at a time.
+//
 // Split tasks begin at the last block, score tasks at the first: at few rows they are not the same
 // blocks. A block walks its score tasks before it waits for anybody's scores, so no wait is for ever.
 #pragma once
@@ -23,7 +27,10 @@
 #define REHEARSE_ROWS 2  // up to so many rows blocks without scores to make go through split once before
 #endif
 #ifndef O_PAUSE
-#define O_PAUSE 1000  // cycles between two slots of o's weights that an idle block asks for
+#define O_PAUSE 1000  // cycles between two slots of o's weights that a block without a split task asks for
+#endif
+#ifndef O_LANDED
+#define O_LANDED 1  // blocks with one ask for theirs when its keys and values are there; 0: when it is done
 #endif
 
 // What attention wants of a launch before its projection is done: mailboxes are emptied (whoever
@@ -43,30 +50,23 @@ __device__ __forceinline__ void pause(int cycles) {
     while (clock64() - start < cycles) {}
 }
 
-// Ask for the output projection's weights. What others still read must not queue behind 98 KB a
-// block: blocks that are idle early ask for a slot at a time.
-__device__ __forceinline__ void fill_o_slowly(const LayerArgs& a, Stream& s, int& asked, bool idle) {
+// Ask for what is left of the output projection's weights; `slowly`: a slot at a time.
+__device__ __forceinline__ void fill_rest_of_o(const LayerArgs& a, Stream& s, int asked, bool slowly) {
 #pragma unroll 1
-    for (int slot = 0; O_PAUSE && idle && slot + 1 < RING_SLOTS; slot++) {
-        pause(O_PAUSE);
-        fill_o(a, s, asked, 1);
+    for (int slot = 0; slot < OUT_TASKS && asked < out_tiles_of_block(); slot++) {
+        if (O_PAUSE && slowly) pause(O_PAUSE);
+        fill_o(a, s, asked, slowly ? 1 : OUT_TASKS);
     }
-    if (O_PAUSE && idle) pause(O_PAUSE);
-    fill_o(a, s, asked);
 }
 
 // Scores, and what comes between them and split; return how split may begin.
-__device__ __forceinline__ Split run_scores(const LayerArgs& a, Stream& s, ScoreAhead& ahead, bool direct,
-                                            bool splits, char* smem) {
+__device__ __forceinline__ Split run_scores(const LayerArgs& a, ScoreAhead& ahead, bool direct, char* smem) {
     stage_scores(a, ahead, smem, !direct);
     if (direct) {
         __syncthreads();  // split's shared memory is that of scores
         return DIRECT;
     }
-    const u32 token = grid_arrive(a);
-    int asked = 0;
-    if (!splits) fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_SCORES);
+    grid_wait(a, grid_arrive(a), AFTER_SCORES);
     mark(a, 50);
     return STAGED_BEFORE;
 }
@@ -82,21 +82,23 @@ __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem)
     const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
     const bool idle = direct && (int)blockIdx.x >= rows.tasks;  // until others' scores are there
     Split how = REHEARSAL;
+    int asked = 0;
 #pragma unroll 1
-    for (int turn = ROWS <= REHEARSE_ROWS && splits && idle ? 0 : 1; turn < 2; turn++) {
+    for (int turn = ROWS <= REHEARSE_ROWS && STAGED && splits && idle ? 0 : 1; turn < 2; turn++) {
         if (turn) {
             grid_wait(a, token, AFTER_QKV);
             mark(a, 45);
-            how = run_scores(a, s, ahead, direct, splits, smem);
+            how = run_scores(a, ahead, direct, smem);
         }
         if (!splits) break;
         fetch_split(a, rows, task, smem);
-        stage_split(a, rows, task, smem, how);
+        stage_split(a, rows, task, smem, how, [&] {
+            if (O_LANDED && turn) fill_o(a, s, asked);
+        });
     }
     if (splits && ROWS > FOLDED_ROWS) finish_task(a, rows, task, smem);
     mark(a, 59);
     const u32 last = grid_arrive(a);
-    int asked = direct || splits ? 0 : OUT_TASKS;
-    fill_o_slowly(a, s, asked, idle && !splits);
+    fill_rest_of_o(a, s, asked, !splits);
     return last;
 }

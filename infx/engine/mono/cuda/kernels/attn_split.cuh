@@ -300,9 +300,16 @@ enum Split {
     REHEARSAL,  // nothing: code is fetched and what it writes is written again by the same threads
 };
 
+struct Nothing {
+    __device__ __forceinline__ void operator()() const {}
+};
+
 // One partition of a row, behind fetch_split. Every task of a row chooses its blocks for itself.
+// `landed` is called once keys and values are there: memory has nothing to do for this task then.
+template <class Landed = Nothing>
 __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& s, int task,
-                                            char* smem, Split how = STAGED_BEFORE) {
+                                            char* smem, Split how = STAGED_BEFORE,
+                                            const Landed& landed = Landed()) {
     const int count = keys_of(s, task);
     if (count <= 0) return keep_chosen(a, task, make_int2(-1, -1));
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
@@ -341,6 +348,7 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     copies_done();
     __syncthreads();
     mark(a, 56);
+    landed();
     mix_values(values, shared, mixed);
     mark(a, 57);
     write_lines(mixed, up, shared, a.partials + (long)task * HEADS * LINE);
