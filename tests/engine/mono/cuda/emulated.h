@@ -153,6 +153,7 @@ inline float4 load_l2(const float* p) { return loaded<float4>(p); }
 inline uint4 load_l2(const void* p) { return loaded<uint4>((const char*)p); }
 inline float load_l2_one(const float* p) { return *p; }
 inline uint2 load_l2_u32x2(const void* p) { return loaded<uint2>((const char*)p); }
+inline void store_two(void* p, u32 x, u32 y) { const u32 v[2] = {x, y}; memcpy(p, v, sizeof v); }
 inline void store_four(float* p, float4 v) { memcpy(p, &v, sizeof v); }
 inline void copy_async_16(void* to, const void* from, bool there) {
     if (there) memcpy(to, from, 16); else memset(to, 0, 16);
@@ -161,6 +162,8 @@ inline void copy_async_4(void* to, const void* from, bool there) {
     if (there) memcpy(to, from, 4); else memset(to, 0, 4);
 }
 inline void copies_done() {}
+inline void send_word(float* p, float x) { *p = x; }
+inline float await_word(const LayerArgs&, const float* p) { return *p; }
 inline u32 count_up(u32* p) { return (*p)++; }
 
 inline u16 to_f16(float x) { const _Float16 half = x; u16 v; memcpy(&v, &half, 2); return v; }

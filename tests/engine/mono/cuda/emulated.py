@@ -13,10 +13,31 @@ from torch import Tensor
 from infx.engine.mono.cuda.arguments import args_of
 from infx.engine.mono.cuda.source import KERNELS
 
-ENTRIES = ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge")
+ENTRIES = (
+    "unfused_scores",
+    "unfused_attend",
+    "unfused_split",
+    "unfused_merge",
+    "direct_scores",
+    "direct_attend",
+)
 KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
 _SHIM = '#pragma once\n#include "emulated.h"\n'
+# What mono does where rows are alone: split makes heads itself and waits for scores only.
 _ENTRY = """#include "attn.cu"
+static void direct_scores(LayerArgs a) {
+    ScoreAhead ahead;
+    fetch_scores(a, ahead);
+    stage_scores(a, ahead, smem, false);
+}
+static void direct_attend(LayerArgs a) {
+    const StepRows s = step_rows(a);
+    fetch_split(a, s, blockIdx.x, smem);
+    stage_split(a, s, blockIdx.x, smem, REHEARSAL);
+    __syncthreads();
+    fetch_split(a, s, blockIdx.x, smem);
+    stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
+}
 static Kernel kernels[] = {%s};
 extern "C" void run_kernel(int number, int blocks, const LayerArgs* a) {
     for (int block = 0; block < blocks; block++) blockIdx.x = block, run_block(kernels[number], *a);

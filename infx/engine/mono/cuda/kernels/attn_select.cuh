@@ -25,8 +25,8 @@ __device__ __forceinline__ void fetch_pages(const LayerArgs& a, int row, int own
                                             SelectShared& shared) {
     const int t = threadIdx.x;
     const int* pages = a.pages + (long)row * a.page_stride + t;
-    if (t <= own) shared.pages[t] = __ldg(pages);
-    if (t + THREADS <= own) shared.pages[t + THREADS] = __ldg(pages + THREADS);
+    if (t <= own) copy_async_4(&shared.pages[t], pages, true);
+    if (t + THREADS <= own) copy_async_4(&shared.pages[t + THREADS], pages + THREADS, true);
     if (t < COUNTED) shared.keys[t] = 0;
     // Up to 16 blocks are chosen unseen.
     if (t < 32) shared.chosen[t] = t == 0 && own < TOPK_BLOCKS ? (2u << own) - 1 : 0;
@@ -82,12 +82,14 @@ __device__ __forceinline__ int leave_best(SelectShared& shared, u64 low, u64 hig
     return shared.left;
 }
 
-// The thread's scores of a row: of blocks t and t + THREADS.
-__device__ __forceinline__ float2 load_scores(const LayerArgs& a, int row, int own) {
+// The thread's scores of a row: of blocks t and t + THREADS. `awaited`: they may not be there yet.
+__device__ __forceinline__ float2 load_scores(const LayerArgs& a, int row, int own, bool awaited) {
     const float* scores = a.scores + (long)row * REACH_PAGES + threadIdx.x;
     float2 x = {0, 0};
-    if (threadIdx.x < own) x.x = load_l2_one(scores);
-    if (threadIdx.x + THREADS < own) x.y = load_l2_one(scores + THREADS);
+    if (own < TOPK_BLOCKS) return x;
+    if (threadIdx.x < own) x.x = awaited ? await_word(a, scores) : load_l2_one(scores);
+    if (threadIdx.x + THREADS < own)
+        x.y = awaited ? await_word(a, scores + THREADS) : load_l2_one(scores + THREADS);
     return x;
 }
 
@@ -114,6 +116,7 @@ __device__ __forceinline__ void choose_blocks(float2 scores, int own, SelectShar
         if (chosen && t % 4 == 0 && t / 4 < left)
             atomicOr(&shared.chosen[block / 32], 1u << block % 32);
     }
+    copies_done();  // of the pages
     __syncthreads();
 }
 

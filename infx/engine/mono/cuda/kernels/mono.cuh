@@ -4,48 +4,28 @@
 #include "down.cuh"
 #include "sync.cuh"
 #include "up.cuh"
-#if ATTENTION
-#include "attn.cuh"
-#endif
 
 // Which wait gave up, in its record.
 enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP };
 
-// The layer from the fused projection's sums to what the output projection reads: the token of the
-// last arrival.
-__device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    u32 token = grid_arrive(a);
 #if ATTENTION
-    ScoreAhead ahead;
-    fetch_scores(a, ahead);
-    mark(a, 4);
-    grid_wait(a, token, AFTER_QKV);
-    mark(a, 5);
-    stage_scores(a, ahead, smem);
-    mark(a, 6);
-    token = grid_arrive(a);
-    fetch_split(a, ahead.rows, blockIdx.x, smem);
-    // What attention reads must not queue behind 98 KB of weights a block.
-    if (blockIdx.x >= SPLIT_TASKS) fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_SCORES);
-    mark(a, 7);
-    if (blockIdx.x < SPLIT_TASKS) {
-        if (ROWS <= FOLDED_ROWS) stage_split(a, ahead.rows, blockIdx.x, smem);
-        else stage_attend(a, ahead.rows, blockIdx.x, smem);
-    }
-    mark(a, 8);
-    token = grid_arrive(a);
+#include "attn_mono.cuh"
 #endif
-    fill_o(a, s, asked);
-    return token;
-}
 
 // Nothing of the next stage is asked for before the arrival: its release waits for what is under way.
 // And what a stage waits for first is asked for before what it needs later: the memory answers in order.
 __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, char* smem) {
+#if ATTENTION
+    prepare_attention(a);
+#endif
     run_qkv(a, s, smem);
+#if ATTENTION
     u32 token = attend(a, s, smem);
+#else
+    u32 token = grid_arrive(a);
+    int filled = 0;
+    fill_o(a, s, filled);
+#endif
     const OutputAhead known(a);
     grid_wait(a, token, AFTER_ATTENTION);
 

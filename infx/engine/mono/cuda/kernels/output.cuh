@@ -1,6 +1,7 @@
 // The output projection: attention's output, a head a warp, then ranks and residual.
 #pragma once
 #include "fp8.cuh"
+#include "sync.cuh"
 #if ATTENTION
 #include "attn.cuh"
 #endif
@@ -21,8 +22,9 @@ __device__ __forceinline__ float add_ranks(float residual, float own) {
     return residual + total;
 }
 
-__device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next) {
-    s.fill(next, out_tiles_of_block(), 2048, [&](int i) {
+// Ask for no more than `most` of the block's pieces.
+__device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
+    s.fill(next, min(out_tiles_of_block(), next + most), 2048, [&](int i) {
         return a.o + (s.warp * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
     });
 }
