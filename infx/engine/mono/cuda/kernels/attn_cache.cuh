@@ -77,15 +77,13 @@ __device__ __forceinline__ void put_mxfp4_group(float x, int lane, u8* codes, u8
     const float most = max_nan(warp_max_nan(size), 0x1p-120f);
     const int exponent = __float_as_uint(most) >> 23 & 255;
     float errors[2];
-    int code[2], chosen = 0;
+    int code[2] = {}, chosen = 0;
     if (exponent < 255) {
         code[0] = mxfp4_code(size, exponent - 2, errors[0]);
         code[1] = mxfp4_code(size, exponent - 1, errors[1]);
         chosen = warp_halving(errors[1]) < warp_halving(errors[0]);
-    } else {
-        code[0] = 0;
     }
-    const u32 nibble = code[chosen ? 1 : 0] | __float_as_uint(x) >> 28 & 8;
+    const u32 nibble = (chosen ? code[1] : code[0]) | __float_as_uint(x) >> 28 & 8;
     const u32 next = __shfl_down_sync(ALL_LANES, nibble, 1);
     if (lane % 2 == 0) codes[lane / 2] = nibble | next << 4;
     if (lane == 0) *scale = exponent < 255 ? exponent - 2 + chosen : 255;

@@ -14,7 +14,7 @@ __device__ __forceinline__ float head_norm_factor(const float (&x)[4]) {
     float squares = __fmul_rn(x[0], x[0]);
 #pragma unroll
     for (int j = 1; j < 4; j++) squares = __fadd_rn(squares, __fmul_rn(x[j], x[j]));
-    const float mean = __fadd_rn(__fdiv_rn(warp_halving(squares), (float)DIM), NORM_EPS);
+    const float mean = __fadd_rn(__fmul_rn(warp_halving(squares), 1.0f / DIM), NORM_EPS);
     return __fdiv_rn(1.0f, __fsqrt_rn(mean));
 }
 

@@ -329,7 +329,7 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     mark(a, 52);
     choose_blocks(block_scores, own, shared.select);
     mark(a, 53);
-    const int2 blocks = chosen_pair(shared.select, 2 * partition);
+    const int2 blocks = chosen_pair(shared.select, 2 * partition, own);
     int2 pages = make_int2(shared.select.pages[blocks.x], shared.select.pages[max(blocks.y, 0)]);
     if (count <= BLOCK) pages.y = pages.x;  // there is no second one
     Keys keys;
