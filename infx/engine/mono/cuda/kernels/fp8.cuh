@@ -77,7 +77,7 @@ __device__ __forceinline__ void leave_sums(float* own, const float (&c)[4], int 
 template <int SUM_ROWS = ROWS>
 __device__ __forceinline__ float sum_warps(const float* sums, int row, int out) {
     float total = 0;
-#pragma unroll
+#pragma unroll 4
     for (int w = 0; w < WARPS; ++w) total += sums[(w * SUM_ROWS + row) * OUT_PITCH + out];
     return total;
 }
