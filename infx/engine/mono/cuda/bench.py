@@ -182,7 +182,7 @@ def time_arms(world: World, arms: Arms) -> dict[str, Any]:
         arms.unfused,
         lambda s, a: arms.unfused(s, a, dependent=True),
         arms.mono,
-        lambda s, a: arms.mono(s, a, dependent=True),
+        lambda s, a: arms.mono(s, a, dependent=a is not world.args[0]),
     )
     times = (timed(world.each(way), len(world.args)) for way in ways)
     return dict(zip(ARMS, times, strict=True))

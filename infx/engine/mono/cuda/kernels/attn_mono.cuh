@@ -18,7 +18,7 @@
 #include "output.cuh"
 
 #ifndef DIRECT_ROWS
-#define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
+#define DIRECT_ROWS 2  // up to so many rows split waits for scores themselves, where rows are alone
 #endif
 #ifndef O_PAUSE
 #define O_PAUSE 1000  // cycles between two slots of o's weights that a block without a split task asks for

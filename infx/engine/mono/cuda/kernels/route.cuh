@@ -118,7 +118,7 @@ __device__ __forceinline__ void route_row(const LayerArgs& a, Deal& deal, int ro
     chance[2] = sigmoid(factor * sum.z), chance[3] = sigmoid(factor * sum.w);
     u32 key[4] = {ordered(chance[0] + bias.x), ordered(chance[1] + bias.y), ordered(chance[2] + bias.z), ordered(chance[3] + bias.w)};
     int chosen = 0;
-#pragma unroll 1
+#pragma unroll
     for (int slot = 0; slot < TOPK; ++slot) {
         u32 best = max(max(key[0], key[1]), max(key[2], key[3]));
         u32 most = __reduce_max_sync(~0u, best);

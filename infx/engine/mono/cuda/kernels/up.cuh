@@ -57,9 +57,7 @@ __device__ __forceinline__ float swiglu(float gate, float up) {
 // Eight rows of an expert (index of the union) times one tile: what the block's warps sum together.
 struct UpTask {
     u32 packed;  // one register: two of them are waiting to be finished
-    __device__ __forceinline__ UpTask() : packed(~0u) {}  // none
     __device__ __forceinline__ UpTask(int index, int tile, int half) : packed(index << 16 | tile << 8 | half) {}
-    __device__ __forceinline__ bool is() const { return packed != ~0u; }
     __device__ __forceinline__ int index() const { return packed >> 16; }
     __device__ __forceinline__ int tile() const { return packed >> 8 & 255; }
     __device__ __forceinline__ int half() const { return packed & 255; }
@@ -98,49 +96,46 @@ __device__ __forceinline__ void ask_up(const LayerArgs& a, Ahead& ahead, char* s
 }
 
 // The block's task of the shared expert, if it has one, then those of the chosen ones. `x` is from
-// load_up_shared, `ahead` from ask_up; the shared weights were asked for before `feed`'s. A turn
-// multiplies a task and finishes the one of two turns ago; the last two turns only finish.
+// load_up_shared, `ahead` from ask_up; the shared weights were asked for before `feed`'s.
 __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& places, PieceColumns& x, Ahead& ahead, UpFeed& feed, char* smem) {
     const Deal& deal = deal_of(smem);
     const UpRange range(deal.chosen);
-    const int last = (range.end - 1) / UP_TILES;
-    int index = range.first / UP_TILES, tile = range.first % UP_TILES, loaded = 2 * MOST_CHOSEN, half = 0;
-    int task = range.first - has_shared_tile(), finished = places.count;
-    UpTask before, earlier;
+    const int begin = places.count, last = (range.end - 1) / UP_TILES;
+    int index = range.first / UP_TILES, tile = range.first % UP_TILES, loaded = 2 * MOST_CHOSEN;
+    UpTask before(0, 0, 0), earlier(0, 0, 0);
     mark(a, 33);
 #pragma unroll 1
-    do {
-        UpTask own;
-        if (task < range.end) {
-            const bool shared = task < range.first;
-            const int now = shared ? MOST_CHOSEN : index, rows = deal.count[now];
-            const char* piece = s.take();
-            if (8 * half < rows) {
-                if (ROWS > 1 && loaded != 2 * now + half) {
-                    load_columns(deal, x, ahead, now, half, UpRows(a));
-                    loaded = 2 * now + half;
-                    if (now < last) ahead.ask(deal, now + 1, UpRows(a));
-                }
-                float c[4];
-                multiply_piece(c, x, piece);
-                places.leave(c, rows - 8 * half);
-                own = UpTask(now, shared ? blockIdx.x : tile, half);
+    for (int task = range.first - has_shared_tile(); task < range.end; ++task) {
+        const bool shared = task < range.first;
+        const int now = shared ? MOST_CHOSEN : index, rows = deal.count[now];
+        const char* piece = s.take();
+#pragma unroll 1
+        for (int half = 0; 8 * half < rows; ++half) {
+            if (ROWS > 1 && loaded != 2 * now + half) {
+                load_columns(deal, x, ahead, now, half, UpRows(a));
+                loaded = 2 * now + half;
+                if (now < last) ahead.ask(deal, now + 1, UpRows(a));
             }
-            if (ROWS <= 8 || 8 * ++half >= rows) {
-                s.release();
-                feed.fill(a, deal, s);
-                if (!shared && ++tile == UP_TILES) tile = 0, ++index;
-                ++task, half = 0;
+            float c[4];
+            multiply_piece(c, x, piece);
+            places.leave(c, rows - 8 * half);
+            int done = places.count - 1 - FINISH_BEHIND;
+            if (done >= begin && places.finishes(done)) {
+                finish_up(a, deal, earlier, places.all(done));
+                places.give_back(done);
             }
+            earlier = before, before = UpTask(now, shared ? blockIdx.x : tile, half);
         }
-        if (earlier.is()) {
-            if (places.finishes(finished)) {
-                finish_up(a, deal, earlier, places.all(finished));
-                places.give_back(finished);
-            }
-            ++finished;
-        }
-        earlier = before, before = own;
-    } while (task < range.end || before.is() || earlier.is());
+        s.release();
+        feed.fill(a, deal, s);
+        if (!shared && ++tile == UP_TILES) tile = 0, ++index;
+    }
+    mark(a, 34);
+#pragma unroll 1
+    for (int task = max(begin, places.count - FINISH_BEHIND); task < places.count; ++task) {
+        if (!places.finishes(task)) continue;
+        finish_up(a, deal, task == places.count - 1 ? before : earlier, places.all(task));
+        places.give_back(task);
+    }
     mark(a, 35);
 }
