@@ -64,6 +64,12 @@ __device__ __forceinline__ u16 to_e4m3x2(float low, float high) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(high), "f"(low));
     return v;
 }
+__device__ __forceinline__ u32 times_f16x2(u32 a, u32 b) {
+    u32 v;
+    asm("mul.f16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+__device__ __forceinline__ u16 to_f16(float x) { return (u16)to_f16x2(x, 0.0f); }
 __device__ __forceinline__ u32 times_bf16x2(u32 a, u32 b) {
     u32 v;
     asm("mul.bf16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
