@@ -12,7 +12,7 @@ import torch
 from infx.engine.model.attention import choose_blocks
 from infx.engine.mono.cuda.attention_truth import compare
 from infx.engine.mono.cuda.attention_world import Asked, World, make_world
-from tests.engine.mono.cuda.emulated import Emulated
+from tests.engine.mono.cuda.emulated import ATTENTION, KINDS, Emulated
 from tests.programs import needs
 
 # A build takes some seconds to compile, a step about one.
@@ -27,7 +27,8 @@ TWO = (("split", 8), ("merge", 1))
 @functools.cache
 def build(rows: int, kv: str, index: str) -> Emulated:
     """Return a build, made once a run of the tests."""
-    return Emulated(Path(tempfile.mkdtemp()) / "build", rows, kv, index)
+    numbers = {"ROWS": rows, "KV_KIND": KINDS[kv], "INDEX_KIND": KINDS[index]}
+    return Emulated(Path(tempfile.mkdtemp()) / "build", ATTENTION, numbers)
 
 
 def run(world: World, stages: tuple[tuple[str, int], ...] = ONE, scores: bool = True) -> World:
@@ -35,9 +36,9 @@ def run(world: World, stages: tuple[tuple[str, int], ...] = ONE, scores: bool = 
     after = world.copy()
     kernels = build(world.rows, world.keys.kind, world.index.kind)
     if scores:
-        kernels.launch("unfused_scores", BLOCKS, after.fields())
+        kernels.launch("unfused_scores", range(BLOCKS), after.fields())
     for stage, blocks in stages:
-        kernels.launch(f"unfused_{stage}", blocks * world.rows, after.fields())
+        kernels.launch(f"unfused_{stage}", range(blocks * world.rows), after.fields())
     return after
 
 

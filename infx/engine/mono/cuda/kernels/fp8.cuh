@@ -180,7 +180,7 @@ __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
     else if ((line -= QKV / LINE_FLOATS) < (QKV_HEADS - 1) * DIM / LINE_FLOATS) p = a.head_norm + line * LINE_FLOATS;
     else if ((line -= (QKV_HEADS - 1) * DIM / LINE_FLOATS) < MLP) p = (DENSE_MLP ? a.up_scale : a.router_bias) + line * LINE_FLOATS;
     else if (DENSE_MLP && (line -= MLP) < HALF) p = a.down_scale + line * LINE_FLOATS;
-    if (p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+    if (p) prefetch_l2(p);
 }
 
 __device__ __forceinline__ void run_qkv(const LayerArgs& a, Stream& s, int& next, char* smem) {
