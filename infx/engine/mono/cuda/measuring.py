@@ -1,0 +1,202 @@
+"""A bench's run on the device: every width checked, then timed in graph replay."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from infx.engine.mono.cuda.arguments import LayerArgs
+from infx.engine.mono.cuda.arms import Arms
+from infx.engine.mono.cuda.builds import Builds
+from infx.engine.mono.cuda.checking import check_layer, rows_that_differ
+from infx.engine.mono.cuda.floor import EXPERT_BYTES, FLOOR, O_BYTES, QKV_BYTES, layer_bytes
+from infx.engine.mono.cuda.setting import SHAPE, Setting
+from infx.engine.mono.cuda.timing import (
+    Launch,
+    copy_bandwidth,
+    current_stream,
+    finish,
+    machine,
+    spread,
+    timed,
+)
+from infx.engine.mono.cuda.world import Rank, World
+from infx.engine.mono.shape import MOST_ROWS
+
+__all__ = ["PADDED", "Plan", "measure"]
+
+PADDED = 7  # of the widest step: nine real rows beside them
+GROUP = 8  # layers in turn whose µs stand beside a whole step of more
+LOADED_US = 400_000  # how long the device works while its clocks are asked for
+READ_ROUNDS, READ_BLOCKS = 8, 264
+TOPK = SHAPE.experts_per_token
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run measures. ``stages``: each unfused kernel too, beside pure reads of its bytes;
+    ``times`` off: only checks."""
+
+    setting: Setting
+    widths: Sequence[int]
+    layers: int = 8
+    stages: bool = False
+    times: bool = True
+
+
+def measure(
+    plan: Plan, builds: Builds, tell: Callable[[str], None] = lambda line: None
+) -> Iterator[dict[str, Any]]:
+    """Yield all that is known so far, after each width: plain data, more ``results`` each time.
+
+    ``builds`` are compiled before the first layer is drawn.
+    """
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    count = builds.compile({*plan.widths, MOST_ROWS})
+    tell(f"{count} builds compiled")
+    found = _said(plan) | {"machine": machine(), "copy_tb_s": copy_bandwidth()}
+    rank = Rank(plan.setting, plan.layers, tell=lambda made: _count(tell, made, plan.layers))
+    found["made"] = {"seconds": rank.seconds, "peak_bytes": torch.cuda.max_memory_allocated()}
+    found["mixed"] = check_layer(rank.mixed(), builds.arms(MOST_ROWS))
+    wide = rank.world(MOST_ROWS)
+    results: list[dict[str, Any]] = []
+    for width in plan.widths:
+        results.append(_at_width(plan, rank, wide, builds, width))
+        tell(f"width {width} done")
+        yield found | {"results": results}
+
+
+def _said(plan: Plan) -> dict[str, Any]:
+    """Return what the figures are of."""
+    import torch
+
+    setting = plan.setting
+    return {
+        "torch": str(torch.__version__),
+        "model": "m3_tp4_rank",
+        "context": setting.context,
+        "kv": setting.kv,
+        "index": setting.index,
+        "rows_per_request": setting.rows_per_request,
+        "pads": setting.pads,
+        "layers": plan.layers,
+        "routing": "uniform: the router on random streams",
+        "ranks": "the all-reduce is a self-sum of 4 equal parts",
+        "floor": FLOOR,
+    }
+
+
+def _count(tell: Callable[[str], None], made: int, of: int) -> None:
+    if made == of or made % 10 == 0:
+        tell(f"layer {made} of {of} made")
+
+
+def _at_width(plan: Plan, rank: Rank, wide: World, builds: Builds, width: int) -> dict[str, Any]:
+    """Return what is found at one width."""
+    world, arms = rank.world(width), builds.arms(width)
+    result: dict[str, Any] = {
+        "rows": width,
+        "check": check_layer(world, arms),
+        "rows_that_differ_alone": rows_that_differ(wide, arms, builds.arms(MOST_ROWS)),
+    }
+    if not plan.times:
+        return result
+    result |= _routed(world, arms)
+    union = statistics.mean(result["unions"])
+    result["bytes"] = layer_bytes(plan.setting, width, union, statistics.mean(result["blocks"]))
+    result |= time_arms(world, arms)
+    if plan.layers > GROUP:
+        result["group"] = {"layers": GROUP} | time_arms(world, arms, GROUP)
+    result["under_load"] = _under_load(world, arms, result["mono"]["us"])
+    if plan.stages:
+        result |= {"stages": _time_stages(world, arms), "reads": _time_reads(world, arms, union)}
+    if width == MOST_ROWS and not plan.setting.pads:
+        padded = rank.world(width, replace(plan.setting, pads=PADDED))
+        result["nine_real_seven_pads"] = time_arms(padded, arms)
+    result["finite"] = bool(world.streams[-1].isfinite().all())
+    return result | {"gave_up": world.step.tensors["give_up"].tolist()}
+
+
+def time_arms(world: World, arms: Arms, count: int | None = None) -> dict[str, Any]:
+    """Return µs a layer of the arms (PDL: the unfused kernels as programmatic dependents), round
+    by round too, and the ratio of each unfused arm to mono, whose spread is that of the rounds."""
+    ways: dict[str, Callable[[int, LayerArgs], None]] = {
+        "unfused": arms.unfused,
+        "unfused_pdl": functools.partial(arms.unfused, dependent=True),
+        "mono": arms.mono,
+    }
+    launches = {name: world.each(way, count) for name, way in ways.items()}
+    rounds = timed(launches, len(world.args[:count]))
+    return {**{name: spread(us) for name, us in rounds.items()}, **_ratios(rounds)}
+
+
+def _ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    ratios = {
+        name: spread([a / b for a, b in zip(rounds[name], rounds["mono"], strict=True)])
+        for name in ("unfused", "unfused_pdl")
+    }
+    over = {name: {"ratio": found.pop("us")} | found for name, found in ratios.items()}
+    return {"over_mono": over, "rounds": dict(rounds)}
+
+
+def _routed(world: World, arms: Arms) -> dict[str, list[int]]:
+    """Return for each layer how many experts it reads, the shared one not counted, and how many
+    blocks of requests."""
+
+    unions, blocks = [], []
+    routing, chosen = (world.step.tensors[name] for name in ("routing", "chosen"))
+    for args in world.args:
+        arms.unfused(current_stream(), args)
+        ids = routing[:, :TOPK]
+        unions.append(len(set(ids[ids >= 0].tolist())))
+        rows = chosen.tolist()
+        blocks.append(
+            sum(
+                len({block for row in rows[own] for block in row if block >= 0})
+                for _, _, own in world.step.spans
+            )
+        )
+    return {"unions": unions, "blocks": blocks}
+
+
+def _under_load(world: World, arms: Arms, layer_us: float) -> dict[str, str]:
+    """Return what the device says of itself while mono runs."""
+
+    stream = current_stream()
+    for i in range(int(LOADED_US / layer_us)):
+        arms.mono(stream, world.args[i % len(world.args)])
+    said = machine()
+    finish()
+    return said
+
+
+def _time_stages(world: World, arms: Arms) -> dict[str, Any]:
+    """Return µs of each kernel of the unfused arm, all layers in turn."""
+    launches = {name: world.each(functools.partial(arms.stage, name)) for name in arms.stages}
+    return {name: spread(us) for name, us in timed(launches, len(world.args)).items()}
+
+
+def _time_reads(world: World, arms: Arms, union: float) -> dict[str, Any]:
+    """Return µs of pure reads of the bytes of the streaming stages."""
+    experts = (round(union) + 1) * EXPERT_BYTES
+    sizes = {"qkv": QKV_BYTES, "o": O_BYTES, "up": experts * 2 // 3, "down": experts // 3}
+    launches = {name: _reads(world, arms, size // 16 * 16) for name, size in sizes.items()}
+    times = timed(launches, READ_ROUNDS)
+    return {name: spread(us) | {"bytes": sizes[name]} for name, us in times.items()}
+
+
+def _reads(world: World, arms: Arms, size: int) -> Launch:
+    """Return a launch of pure reads of ``size`` bytes of one layer after another."""
+    out, count = world.step.tensors["deal"].data_ptr(), len(world.layers)
+
+    def in_turn(stream: int) -> None:
+        for i in range(READ_ROUNDS):
+            layer = world.layers[i % count].weights["up"].data_ptr()
+            arms.read(stream, layer + i // count * size, size, out, READ_BLOCKS)
+
+    return in_turn

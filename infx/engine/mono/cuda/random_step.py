@@ -1,0 +1,147 @@
+"""A step of requests at true shapes: what kernels read of it, and everything they compute in.
+
+Needs torch and no GPU: the emulated kernels of the tests run the same steps. Tensors have the names
+of the fields of ``LayerArgs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infx.engine.mono.cuda.setting import SHAPE, Asked
+from infx.engine.mono.shape import GPU_GRAIN, H200
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["INPUTS", "Step", "deal_pages", "held_slots", "make_step", "picked"]
+
+BLOCK, DIM, HEADS, TOPK = SHAPE.block, SHAPE.head_dim, SHAPE.heads, SHAPE.experts_per_token
+PARTITIONS = SHAPE.topk_blocks * BLOCK // SHAPE.partition
+OUT_BLOCKS = 128  # blocks that have tiles of the stream (kernels/shape.cuh)
+MARKS, DEAL_BYTES, QKV_HEADS = 64, 4096, HEADS + 4
+INPUTS = ("batch_ids", "positions", "slots", "pages", "rotary")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``requests`` in ``rows`` rows, the rest pads; ``tables`` are the pages of each request."""
+
+    requests: tuple[Asked, ...]
+    rows: int
+    tables: list[list[int]]
+    tensors: dict[str, Tensor]
+
+    @property
+    def live(self) -> int:
+        """Rows that are no pads."""
+        return sum(asked.rows for asked in self.requests)
+
+    @property
+    def spans(self) -> list[tuple[Asked, list[int], slice]]:
+        """Each request with its pages and its rows."""
+        spans, first = [], 0
+        for asked, pages in zip(self.requests, self.tables, strict=True):
+            spans.append((asked, pages, slice(first, first + asked.rows)))
+            first += asked.rows
+        return spans
+
+
+def deal_pages(requests: Sequence[Asked], seed: int) -> list[list[int]]:
+    """Return the pages of each request, anywhere in caches of one page more than they need."""
+    import torch
+
+    counts = [asked.pages for asked in requests]
+    draw = torch.Generator().manual_seed(seed)
+    mixed = torch.randperm(sum(counts) + 1, generator=draw).tolist()
+    return [mixed[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(len(counts))]
+
+
+def held_slots(requests: Sequence[Asked], tables: list[list[int]]) -> Tensor:
+    """Return the slots of all tokens of ``requests``: page * block + token of the page."""
+    import torch
+
+    slots = []
+    for asked, pages in zip(requests, tables, strict=True):
+        at = torch.arange(asked.tokens)
+        slots.append(torch.tensor(pages)[at // BLOCK] * BLOCK + at % BLOCK)
+    return torch.cat(slots)
+
+
+def make_step(
+    requests: Sequence[Asked], rows: int, tables: list[list[int]], device: str = "cpu"
+) -> Step:
+    """Return ``requests`` and pads up to ``rows``; ``tables`` may hold more pages and requests."""
+    tables = [own[: asked.pages] for asked, own in zip(requests, tables, strict=False)]
+    step = Step(tuple(requests), rows, tables, {})
+    inputs = {name: tensor.to(device) for name, tensor in _inputs(step).items()}
+    step.tensors.update(inputs | scratch(rows, device))
+    return step
+
+
+def picked(step: Step, rows: Sequence[int]) -> Step:
+    """Return these rows as a step with scratch of its own, over the same pages.
+
+    It has no requests: what it leaves is compared, not judged.
+    """
+    kept = {name: step.tensors[name][list(rows)].contiguous() for name in INPUTS}
+    device = str(kept["pages"].device)
+    return Step((), len(rows), [], kept | scratch(len(rows), device))
+
+
+def _inputs(step: Step) -> dict[str, Tensor]:
+    import torch
+
+    ids = torch.full((step.rows,), -1, dtype=torch.int32)
+    positions, slots = torch.zeros_like(ids), torch.zeros_like(ids)
+    widest = max((len(pages) for pages in step.tables), default=1)
+    table = torch.zeros(step.rows, widest, dtype=torch.int32)
+    for number, (asked, pages, own) in enumerate(step.spans):
+        at = torch.arange(asked.context, asked.tokens)
+        ids[own], positions[own] = number, at.int()
+        slots[own] = (torch.tensor(pages)[at // BLOCK] * BLOCK + at % BLOCK).int()
+        table[own, : len(pages)] = torch.tensor(pages, dtype=torch.int32)
+    halves = torch.arange(0, SHAPE.rotary_dim, 2).double() / SHAPE.rotary_dim
+    angles = positions.double()[:, None] * SHAPE.rope_theta**-halves
+    rotary = torch.cat([angles.cos(), angles.sin()], 1).float()
+    return dict(zip(INPUTS, (ids, positions, slots, table, rotary), strict=True))
+
+
+def scratch(rows: int, device: str) -> dict[str, Tensor]:
+    """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
+    import torch
+
+    sizes = {
+        "qkv_sums": (GPU_GRAIN.qkv_parts, rows, QKV_HEADS * DIM),
+        "qkv_squares": (GPU_GRAIN.qkv_parts, rows),
+        "queries": (HEADS, rows, DIM),
+        "scores": (rows, SHAPE.pages),
+        "partials": (rows, PARTITIONS, HEADS, DIM + 4),
+        "merged": (HEADS, rows, DIM),
+        "attended_back": (HEADS, rows),
+        "mid": (rows, SHAPE.hidden),
+        "mid_squares": (OUT_BLOCKS, rows),
+        "logit_sums": (GPU_GRAIN.router_parts, rows, SHAPE.experts),
+        "routing": (rows, 2 * TOPK),
+    }
+    halves = {
+        "attended": ((HEADS, rows, DIM), torch.float16),
+        "mid_normed": ((rows, SHAPE.hidden), torch.bfloat16),
+        "mids": ((rows, SHAPE.slots, SHAPE.expert_size), torch.bfloat16),
+    }
+    zeros = {
+        "deal": ((DEAL_BYTES,), torch.uint8),
+        "trace": ((H200.blocks, MARKS), torch.int64),
+        "barrier": ((1,), torch.int32),
+        "merge_counts": ((rows,), torch.int32),
+        "give_up": ((4,), torch.int32),
+    }
+    made = {name: torch.full(size, torch.nan, device=device) for name, size in sizes.items()}
+    for name, (shape, dtype) in halves.items():
+        made[name] = torch.full(shape, torch.nan, dtype=dtype, device=device)
+    for name, (shape, dtype) in zeros.items():
+        made[name] = torch.zeros(shape, dtype=dtype, device=device)
+    chosen = torch.full((rows, SHAPE.topk_blocks), -7, dtype=torch.int32, device=device)
+    return made | {"chosen": chosen}
