@@ -9,9 +9,7 @@ from pathlib import Path
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.compiling import cubin_of
 
-__all__ = ["FILES", "Builds"]
-
-FILES = ("unfused.cu", "attn.cu", "mono.cu")
+__all__ = ["Builds"]
 
 
 class Builds:
@@ -32,7 +30,7 @@ class Builds:
 
         Before anything holds the device: a process that does should not be forked.
         """
-        sources = [self.arms(rows).source(file) for rows in sorted(set(widths)) for file in FILES]
+        sources = [source for rows in sorted(set(widths)) for source in self.arms(rows).sources]
         with concurrent.futures.ProcessPoolExecutor() as processes:
             list(processes.map(cubin_of, sources, [self._folder] * len(sources)))
         return len(sources)

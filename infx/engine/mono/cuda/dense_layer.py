@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["GROUP", "attention_weights", "dense_scratch", "dense_weights", "qkv_heads"]
+__all__ = ["dense_mlp", "dense_scratch", "make_dense_weights", "qkv_heads"]
 
 SHAPE = SHAPES["m3_tp4_rank"]
 HIDDEN, HEADS, DIM, DENSE_SIZE = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.dense_size
@@ -31,7 +31,7 @@ def qkv_heads(kind: Kind) -> int:
     return SHAPE.head_kinds(kind != "dense")["v"].stop
 
 
-def dense_weights(draw: torch.Generator) -> dict[str, Tensor]:
+def dense_mlp(draw: torch.Generator) -> dict[str, Tensor]:
     """Return a dense MLP as kernels read it: 57 MB; a tile of ``up`` has gates, then their ups."""
     both, up_scale = _fp8(draw, 2 * DENSE_SIZE, HIDDEN)
     down, down_scale = _fp8(draw, HIDDEN, DENSE_SIZE)
@@ -43,9 +43,11 @@ def dense_weights(draw: torch.Generator) -> dict[str, Tensor]:
     }
 
 
-def attention_weights(draw: torch.Generator, kind: Kind) -> dict[str, Tensor]:
-    """Return norms and projections of a layer."""
-    heads = qkv_heads(kind)
+def make_dense_weights(seed: int, device: str, kind: Kind) -> dict[str, Tensor]:
+    """Return the weights of a layer with a dense MLP, drawn from ``seed``: 86 MB."""
+    import torch
+
+    draw, heads = torch.Generator(device).manual_seed(seed), qkv_heads(kind)
     qkv, qkv_scale = _fp8(draw, heads * DIM, HIDDEN)
     o, o_scale = _fp8(draw, HIDDEN, HEADS * DIM)
     return {
@@ -56,6 +58,7 @@ def attention_weights(draw: torch.Generator, kind: Kind) -> dict[str, Tensor]:
         "qkv_scale": qkv_scale,
         "o": fp8_tiles(o, 1),
         "o_scale": o_scale,
+        **dense_mlp(draw),
     }
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from infx.engine.mono.cuda.arguments import args_of
 from infx.engine.mono.cuda.source import KERNELS
 
-KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
 _SHIM = '#pragma once\n#include "%s"\n'
 _SHIMS = {
     "common.cuh": "emulated.h",

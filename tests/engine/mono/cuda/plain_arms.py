@@ -15,7 +15,7 @@ from torch import Tensor
 from infx.engine.model.attention import block_scores, choose_blocks
 from infx.engine.model.experts import route
 from infx.engine.model.layers import swiglu_oai
-from infx.engine.mono.cuda import judge, judge_attention
+from infx.engine.mono.cuda import judge, judge_attention, judge_dense
 from infx.engine.mono.cuda.packing import bf16_untiled, ups_behind_gates
 from infx.engine.mono.cuda.random_layer import Layer
 from infx.engine.mono.cuda.random_step import Step
@@ -155,7 +155,7 @@ def times(x: Tensor, matrix: Tensor) -> Tensor:
 
 def weight(given: Fields, name: str) -> Tensor:
     """Return an fp8 matrix."""
-    return kept(given[name], 0, lambda: judge._fp8_weight(given, name))
+    return kept(given[name], 0, lambda: judge_dense.fp8_weight(given, name))
 
 
 def up(pieces: Tensor, expert: int) -> Tensor:

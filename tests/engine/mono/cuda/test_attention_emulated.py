@@ -14,9 +14,9 @@ from infx.engine.mono.cuda.judge import faults
 from infx.engine.mono.cuda.judge_attention import judge_attention
 from infx.engine.mono.cuda.random_layer import Layer, copied
 from infx.engine.mono.cuda.random_step import Step, picked
-from infx.engine.mono.cuda.setting import Asked, Setting
+from infx.engine.mono.cuda.setting import KINDS, Asked, Setting
 from tests.engine.mono.cuda.attention_worlds import attention_world, with_sums
-from tests.engine.mono.cuda.emulated import ATTENTION, KINDS, Emulated
+from tests.engine.mono.cuda.emulated import ATTENTION, Emulated
 from tests.programs import needs
 
 # A build takes some seconds to compile, a step about one.
@@ -31,7 +31,7 @@ TWO = (("split", 8), ("merge", 1))
 @functools.cache
 def build(rows: int, kv: str, index: str) -> Emulated:
     """Return a build, made once a run of the tests."""
-    numbers = {"ROWS": rows, "KV_KIND": KINDS[kv], "INDEX_KIND": KINDS[index]}
+    numbers = {"ROWS": rows, "KV_KIND": KINDS.index(kv), "INDEX_KIND": KINDS.index(index)}
     return Emulated(Path(tempfile.mkdtemp()) / "build", ATTENTION, numbers)
 
 

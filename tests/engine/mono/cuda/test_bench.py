@@ -14,6 +14,7 @@ import torch
 from infx.engine.mono.cuda import bench, checking, measuring, random_layer, world
 from infx.engine.mono.cuda.floor import layer_bytes
 from infx.engine.mono.cuda.setting import Asked, Setting
+from infx.engine.mono.shape import KINDS
 from tests.engine.mono.cuda.plain_arms import PlainArms
 
 pytestmark = pytest.mark.slow  # a layer in plain torch takes a second
@@ -145,5 +146,10 @@ def test_builds_get_the_kinds_of_caches_and_the_numbers_that_are_named(
     asked = ["--compile", "--kv", "mxfp4", "--index", "bf16", "--define", "FOLDED_ROWS=2"]
     code = bench.main([*asked, "--cubins", str(tmp_path)])
     assert code == 0
-    assert made[0].defines == {"KV_KIND": 2, "INDEX_KIND": 0, "FOLDED_ROWS": 2}
+    assert made[0].defines == {
+        "KV_KIND": 2,
+        "INDEX_KIND": 0,
+        "LAYER_KIND": KINDS.index("sparse"),
+        "FOLDED_ROWS": 2,
+    }
     assert made[0].folder == tmp_path

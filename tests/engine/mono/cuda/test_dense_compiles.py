@@ -34,7 +34,7 @@ def test_kernels_fit(
     tmp_path: Path, file: str, kind: Kind, kv: int, kernels: int, rows: int
 ) -> None:
     numbers = {"ROWS": rows, "KV_KIND": kv, "ATTENTION": 1, "LAYER_KIND": KINDS.index(kind)}
-    source = build_source(file, numbers | ({"FOLDED_ROWS": 0} if kind == "dense" else {}))
+    source = build_source(file, numbers)
     text = tmp_path / file
     text.write_text(source.text)
     how = ["-cubin", f"-arch={ARCHITECTURE}", "-std=c++17", "-Xptxas", "-v"]

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from infx.engine.model.layers import swiglu_oai
-from infx.engine.mono.cuda.dense_layer import DENSE_SIZE, HIDDEN, dense_scratch, dense_weights
-from infx.engine.mono.cuda.judge_dense import MIDS_SCALE, normed_of, relative
-from infx.engine.mono.cuda.packing import fp8_tiles, fp8_untiled, ups_behind_gates
+from infx.engine.mono.cuda.dense_layer import DENSE_SIZE, HIDDEN, dense_mlp, dense_scratch
+from infx.engine.mono.cuda.judge_dense import MIDS_SCALE, fp8_weight, normed_of, relative
+from infx.engine.mono.cuda.packing import fp8_tiles, ups_behind_gates
 from infx.engine.mono.shape import KINDS
 from infx.engine.quant import fp8_quantise
 from tests.engine.mono.cuda.emulated import DENSE_LAYER, Emulated
@@ -32,7 +32,7 @@ PAD = 2
 @functools.cache
 def build(rows: int) -> Emulated:
     """Return a build, made once a run of the tests."""
-    numbers = {"ROWS": rows, "LAYER_KIND": KINDS.index("dense"), "ATTENTION": 1, "FOLDED_ROWS": 0}
+    numbers = {"ROWS": rows, "LAYER_KIND": KINDS.index("dense"), "ATTENTION": 1}
     return Emulated(Path(tempfile.mkdtemp()) / "build", DENSE_LAYER, numbers)
 
 
@@ -41,16 +41,11 @@ def weights() -> dict[str, Tensor]:
     torch.set_num_threads(1)
     draw = torch.Generator().manual_seed(1)
     o, o_scale = fp8_quantise(torch.randn(HIDDEN, 2048, generator=draw), -1)
-    return dense_weights(draw) | {
+    return dense_mlp(draw) | {
         "o": fp8_tiles(o.view(torch.uint8), 1),
         "o_scale": o_scale[:, 0].contiguous(),
         "mlp_norm": 1 + 0.1 * torch.randn(HIDDEN, generator=draw),
     }
-
-
-def weight(name: str) -> Tensor:
-    numbers = fp8_untiled(weights()[name]).view(torch.float8_e4m3fn).float()
-    return numbers * weights()[f"{name}_scale"][:, None]
 
 
 def fields_of(rows: int) -> dict[str, Tensor]:
@@ -92,7 +87,9 @@ def test_the_output_projection_keeps_the_input_of_a_dense_mlp(rows: int) -> None
     fields = fields_of(rows)
     build(rows).launch("unfused_o", RUN, fields)
     attended = fields["attended"].float() * fields["attended_back"][..., None]
-    mid = fields["stream_in"] + 4 * attended.transpose(0, 1).flatten(1) @ weight("o").T
+    mid = (
+        fields["stream_in"] + 4 * attended.transpose(0, 1).flatten(1) @ fp8_weight(weights(), "o").T
+    )
     mid[fields["batch_ids"] < 0] = 0
     found = fields["mid"][:, FEATURES]
     assert relative(found, mid[:, FEATURES]) < 1e-5
@@ -110,13 +107,13 @@ def test_up_and_down_agree_with_torch(rows: int) -> None:
     build(rows).launch("unfused_dense_up", (*RUN, 130), fields)
     mid, live = fields["mid"], fields["batch_ids"] >= 0
     x = mid * fields["mlp_norm"] * torch.rsqrt(mid.square().mean(-1, keepdim=True) + 1e-6)
-    mids = swiglu_oai(x @ ups_behind_gates(weight("up")).T, 1.702, 7.0)
+    mids = swiglu_oai(x @ ups_behind_gates(fp8_weight(weights(), "up")).T, 1.702, 7.0)
     found = fields["mids"].float() / MIDS_SCALE
     assert relative(found[live][:, PAIRS], mids[live][:, PAIRS]) < 2**-10
     assert not found[~live][:, PAIRS].any()
     fields["mids"] = (MIDS_SCALE * mids).half()
     build(rows).launch("unfused_dense_down", (*RUN, 130), fields)
-    wanted = mid + 4 * (fields["mids"].float() / MIDS_SCALE) @ weight("down").T
+    wanted = mid + 4 * (fields["mids"].float() / MIDS_SCALE) @ fp8_weight(weights(), "down").T
     wanted[~live] = 0
     assert relative(fields["stream_out"][:, FEATURES], wanted[:, FEATURES]) < 1e-6
 

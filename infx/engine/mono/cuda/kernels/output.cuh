@@ -6,7 +6,9 @@
 #endif
 
 #ifndef FOLDED_ROWS
-#define FOLDED_ROWS 1  // up to so many rows the projection merges partitions itself: 66 KB of L2 a row and block
+// Up to so many rows the projection merges partitions itself, 66 KB of L2 a row and block; attention
+// over all keys merges its own.
+#define FOLDED_ROWS (LAYER_KIND == DENSE ? 0 : 1)
 #endif
 
 __device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
