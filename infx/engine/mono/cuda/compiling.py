@@ -9,6 +9,8 @@ import importlib.util
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from infx.domain.errors import InfraError
@@ -16,7 +18,7 @@ from infx.engine.kept import cache_folder
 from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
 from infx.engine.mono.refusal import Refusal
 
-__all__ = ["compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
+__all__ = ["compile_all", "compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
 
 
 def cubin_folder() -> Path:
@@ -45,6 +47,13 @@ def cubin_of(source: BuildSource, folder: Path | None = None) -> bytes:
     code = compile_cubin(source)
     _keep(path, code)
     return code
+
+
+def compile_all(sources: Iterable[BuildSource], folder: Path | None = None) -> None:
+    """Compile what of ``sources`` is not on disk, several at a time. Raises as `cubin_of`."""
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(lambda source: cubin_of(source, folder), sources):
+            pass
 
 
 def compile_cubin(source: BuildSource) -> bytes:

@@ -20,14 +20,13 @@ from infx.engine.mono.cuda.random_layer import (
     EXPERTS,
     HEADS,
     HIDDEN,
-    QKV_HEADS,
     ROTARY,
-    SHAPE,
     TOPK,
     TOPK_BLOCKS,
     RandomLayer,
     Step,
 )
+from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE
 
 if TYPE_CHECKING:
     from torch import Tensor

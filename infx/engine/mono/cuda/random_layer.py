@@ -20,20 +20,18 @@ from infx.engine.mono.cuda.packing import (
     bf16_tiles,
     fp8_tiles,
 )
-from infx.engine.mono.shape import GPU_GRAIN, SHAPES
+from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE, StepBuffers, scratch
+from infx.engine.mono.shape import GPU_GRAIN
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "narrowed"]
+__all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "make_weights", "narrowed"]
 
-SHAPE = SHAPES["m3_tp4_rank"]
 HIDDEN, HEADS, DIM, ROTARY = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.rotary_dim
-QKV_HEADS = HEADS + 4
 BLOCK, TOPK_BLOCKS = SHAPE.block, SHAPE.topk_blocks
-PARTITIONS = TOPK_BLOCKS * BLOCK // SHAPE.partition
 EXPERTS, TOPK, EXPERT_SIZE = SHAPE.experts, SHAPE.experts_per_token, SHAPE.expert_size
-QKV_PARTS, ROUTER_PARTS, OUT_BLOCKS = GPU_GRAIN.qkv_parts, GPU_GRAIN.router_parts, 128
+QKV_PARTS, ROUTER_PARTS = GPU_GRAIN.qkv_parts, GPU_GRAIN.router_parts
 # Scales of MXFP4 groups that are drawn: numbers of about 3 x 2^-9, so that a layer keeps its size.
 SCALES = (117, 120)
 
@@ -60,8 +58,8 @@ class Step:
         return args_of(self.tensors | layer.tensors | streams)
 
 
-def make_layer(seed: int, pages: int) -> RandomLayer:
-    """Return a layer with caches of ``pages`` pages; 1 GB, of which 970 MB are experts."""
+def make_weights(seed: int) -> dict[str, Tensor]:
+    """Return a layer's weights; 1 GB, of which 970 MB are experts."""
     import torch
 
     draw = torch.Generator("cuda").manual_seed(seed)
@@ -82,6 +80,14 @@ def make_layer(seed: int, pages: int) -> RandomLayer:
     count = EXPERTS + 1  # the shared one last
     tensors["up"] = _pieces(draw, count, HIDDEN // PIECE, 2 * EXPERT_SIZE // 16)
     tensors["down"] = _pieces(draw, count, EXPERT_SIZE // PIECE, HIDDEN // 16)
+    return tensors
+
+
+def make_layer(seed: int, pages: int) -> RandomLayer:
+    """Return a layer with fp8 caches of ``pages`` pages."""
+    import torch
+
+    draw, tensors = torch.Generator("cuda").manual_seed(~seed), make_weights(seed)
     for name in ("keys", "values", "index_keys"):
         numbers, scale = _fp8(_normal(draw, pages * BLOCK, DIM))
         tensors[name] = numbers
@@ -101,59 +107,17 @@ def make_step(rows: int, context: int, pads: int = 0) -> Step:
     pages = pages.view(rows, pages_a_row)
     positions = torch.full_like(row, context - 1)
     last = pages[row.long(), (positions // BLOCK).long()]
-    angle = positions.double()[:, None] * SHAPE.rope_theta ** -(
-        torch.arange(0, ROTARY, 2, device="cuda", dtype=torch.float64) / ROTARY
-    )
-    tensors = {
-        "batch_ids": torch.where(row < rows - pads, row, -1),
-        "positions": positions,
-        "slots": last * BLOCK + positions % BLOCK,
-        "pages": pages,
-        "rotary": torch.cat((angle.cos(), angle.sin()), dim=1).float(),
-        **_scratch(rows),
-    }
-    return Step(rows, context, pages_a_row, tensors)
+    slots = last * BLOCK + positions % BLOCK
+    buffers = StepBuffers(rows, "cuda", pages_a_row)
+    buffers.take(torch.where(row < rows - pads, row, -1), positions, slots, pages)
+    return Step(rows, context, pages_a_row, buffers.tensors | scratch(rows, "cuda"))
 
 
 def narrowed(step: Step, rows: int) -> Step:
     """Return the first ``rows`` rows of ``step``, with scratch of their own."""
     inputs = ("batch_ids", "positions", "slots", "pages", "rotary")
     kept = {name: step.tensors[name][:rows].contiguous() for name in inputs}
-    return Step(rows, step.context, step.pages_a_row, kept | _scratch(rows))
-
-
-def _scratch(rows: int) -> dict[str, Tensor]:
-    """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
-    import torch
-
-    sizes = {
-        "qkv_sums": (QKV_PARTS, rows, QKV_HEADS * DIM),
-        "qkv_squares": (QKV_PARTS, rows),
-        "queries": (HEADS, rows, DIM),
-        "scores": (rows, SHAPE.pages),
-        "partials": (rows, PARTITIONS, HEADS, DIM + 4),
-        "merged": (HEADS, rows, DIM),
-        "attended_back": (HEADS, rows),
-        "mid": (rows, HIDDEN),
-        "mid_squares": (OUT_BLOCKS, rows),
-        "logit_sums": (ROUTER_PARTS, rows, EXPERTS),
-        "routing": (rows, 2 * TOPK),
-    }
-    nan = {name: torch.full(size, torch.nan, device="cuda") for name, size in sizes.items()}
-    half = {
-        "attended": torch.full((HEADS, rows, DIM), torch.nan, device="cuda").half(),
-        "mid_normed": torch.full((rows, HIDDEN), torch.nan, device="cuda").bfloat16(),
-        "mids": torch.full((rows, SHAPE.slots, EXPERT_SIZE), torch.nan, device="cuda").bfloat16(),
-    }
-    whole = {
-        "chosen": torch.full((rows, TOPK_BLOCKS), -7, device="cuda", dtype=torch.int32),
-        "deal": torch.zeros(4096, device="cuda", dtype=torch.uint8),
-        "trace": torch.zeros((132, 64), device="cuda", dtype=torch.int64),
-        "barrier": torch.zeros(1, device="cuda", dtype=torch.int32),
-        "merge_counts": torch.zeros(rows, device="cuda", dtype=torch.int32),
-        "give_up": torch.zeros(4, device="cuda", dtype=torch.int32),
-    }
-    return nan | half | whole
+    return Step(rows, step.context, step.pages_a_row, kept | scratch(rows, "cuda"))
 
 
 def _normal(draw: object, *size: int) -> Tensor:
