@@ -12,28 +12,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from infx.engine.mono.cuda.scratch import SHAPE, rotary_table, scratch
-from infx.engine.mono.shape import GPU_GRAIN
+from infx.engine.mono.shape import GPU_GRAIN, SHAPES
 from infx.engine.quant import fp8_quantise, fp8_unpack, mxfp4_pack, mxfp4_unpack, saturating_e4m3
 
 __all__ = ["KINDS", "SHAPE", "Asked", "Store", "World", "make_world"]
 
+SHAPE = SHAPES["m3_tp4_rank"]
 KINDS = ("bf16", "fp8", "mxfp4")
 HEADS, DIM, BLOCK = SHAPE.heads, SHAPE.head_dim, SHAPE.block
 ALL_HEADS = HEADS + 4
 QKV_PARTS, LINE = GPU_GRAIN.qkv_parts, DIM + 4
+PARTITIONS = SHAPE.topk_blocks * BLOCK // SHAPE.partition
 NAN_CODE, NAN_SCALE = 0x7F, 255
-_SCRATCH = (
-    "queries",
-    "scores",
-    "partials",
-    "merged",
-    "attended_back",
-    "chosen",
-    "trace",
-    "attended",
-    "merge_counts",
-)
+_TRACED = (132, 64)
 _ROW_AXES = {
     "qkv_sums": 1,
     "qkv_squares": 1,
@@ -225,12 +216,16 @@ def _step(world: World, most_pages: int, device: str) -> dict[str, Tensor]:
         ids[own], positions[own] = number, at.int()
         slots[own] = (torch.tensor(pages)[at // BLOCK] * BLOCK + at % BLOCK).int()
         table[own, : len(pages)] = torch.tensor(pages, dtype=torch.int32)
+    inverse = SHAPE.rope_theta ** -(
+        torch.arange(0, SHAPE.rotary_dim, 2).double() / SHAPE.rotary_dim
+    )
+    angles = positions.double()[:, None] * inverse
     step = {
         "batch_ids": ids,
         "positions": positions,
         "slots": slots,
         "pages": table,
-        "rotary": rotary_table("cpu")[positions.long()],
+        "rotary": torch.cat([angles.cos(), angles.sin()], 1).float(),
     }
     return {name: tensor.to(device) for name, tensor in step.items()}
 
@@ -247,6 +242,16 @@ def _projected(rows: int, draw: torch.Generator, device: str) -> dict[str, Tenso
 
 
 def _scratch(rows: int, reach_pages: int, device: str) -> dict[str, Tensor]:
-    """Return the scratch of attention's stages."""
-    made = scratch(rows, device, reach_pages)
-    return {name: made[name] for name in _SCRATCH}
+    sizes = {
+        "queries": (HEADS, rows, DIM),
+        "scores": (rows, reach_pages),
+        "partials": (rows, PARTITIONS, HEADS, LINE),
+        "merged": (HEADS, rows, DIM),
+        "attended_back": (HEADS, rows),
+    }
+    scratch = {name: torch.full(size, torch.nan, device=device) for name, size in sizes.items()}
+    scratch["chosen"] = torch.full((rows, SHAPE.topk_blocks), -7, dtype=torch.int32, device=device)
+    scratch["trace"] = torch.zeros(_TRACED, dtype=torch.int64, device=device)
+    scratch["attended"] = torch.full_like(scratch["merged"], torch.nan, dtype=torch.float16)
+    scratch["merge_counts"] = torch.zeros(rows, dtype=torch.int32, device=device)
+    return scratch

@@ -24,6 +24,7 @@ from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE, StepBuffers, scratch
 from infx.engine.mono.shape import GPU_GRAIN
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 __all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "make_weights", "narrowed"]
@@ -58,11 +59,11 @@ class Step:
         return args_of(self.tensors | layer.tensors | streams)
 
 
-def make_weights(seed: int) -> dict[str, Tensor]:
-    """Return a layer's weights; 1 GB, of which 970 MB are experts."""
+def make_weights(seed: int, device: str) -> dict[str, Tensor]:
+    """Return a layer's weights on ``device``; 1 GB, of which 970 MB are experts."""
     import torch
 
-    draw = torch.Generator("cuda").manual_seed(seed)
+    draw = torch.Generator(device).manual_seed(seed)
     tensors: dict[str, Tensor] = {
         "attention_norm": 1 + 0.1 * _normal(draw, HIDDEN),
         "mlp_norm": 1 + 0.1 * _normal(draw, HIDDEN),
@@ -87,7 +88,7 @@ def make_layer(seed: int, pages: int) -> RandomLayer:
     """Return a layer with fp8 caches of ``pages`` pages."""
     import torch
 
-    draw, tensors = torch.Generator("cuda").manual_seed(~seed), make_weights(seed)
+    draw, tensors = torch.Generator("cuda").manual_seed(~seed), make_weights(seed, "cuda")
     for name in ("keys", "values", "index_keys"):
         numbers, scale = _fp8(_normal(draw, pages * BLOCK, DIM))
         tensors[name] = numbers
@@ -120,10 +121,10 @@ def narrowed(step: Step, rows: int) -> Step:
     return Step(rows, step.context, step.pages_a_row, kept | scratch(rows, "cuda"))
 
 
-def _normal(draw: object, *size: int) -> Tensor:
+def _normal(draw: torch.Generator, *size: int) -> Tensor:
     import torch
 
-    return torch.randn(size, generator=draw, device="cuda")  # type: ignore[call-overload, no-any-return]
+    return torch.randn(size, generator=draw, device=draw.device)
 
 
 def _fp8(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,18 +137,18 @@ def _fp8(weight: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.view(torch.uint8), scale[:, 0].contiguous()
 
 
-def _pieces(draw: object, experts: int, pieces: int, tiles: int) -> Tensor:
+def _pieces(draw: torch.Generator, experts: int, pieces: int, tiles: int) -> Tensor:
     """Return random MXFP4 pieces: any bits are numbers, scales are of `SCALES`."""
     import torch
 
     size = (experts, pieces, tiles, SLOT_BYTES)
-    data = torch.randint(0, 256, size, generator=draw, device="cuda", dtype=torch.uint8)  # type: ignore[call-overload]
+    data = torch.randint(0, 256, size, generator=draw, device=draw.device, dtype=torch.uint8)
     size = (*size[:-1], SCALE_BYTES)
     lowest = MOST_BELOW + SCALES[0] - SCALES[1]
     low, high = (
-        torch.randint(lowest, MOST_BELOW + 1, size, generator=draw, device="cuda")  # type: ignore[call-overload]
+        torch.randint(lowest, MOST_BELOW + 1, size, generator=draw, device=draw.device)
         for _ in range(2)
     )
     data[..., NUMBER_BYTES : NUMBER_BYTES + SCALE_BYTES] = low | high << 4
     data[..., NUMBER_BYTES + SCALE_BYTES :] = SCALES[1]
-    return data  # type: ignore[no-any-return]
+    return data
