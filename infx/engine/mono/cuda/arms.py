@@ -43,6 +43,20 @@ class Arms:
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}
 
+    def load(self) -> None:
+        """Compile and load every kernel of both arms, so that a launch does neither.
+
+        Raises InfraError as `cubin_of`, or ``mono-bind-failed`` with the driver's words.
+        """
+        self.kernel("mono.cu", "mono_layer")
+        for name in self.stages:
+            self._stage_kernel(name)
+
+    @property
+    def sources(self) -> list[BuildSource]:
+        """The builds of both arms."""
+        return [self.source(file) for file in ("mono.cu", "unfused.cu", "attn.cu")]
+
     def source(self, file: str) -> BuildSource:
         """Return the build of a file of kernels/."""
         return build_source(file, self._numbers)
@@ -59,9 +73,12 @@ class Arms:
 
     def stage(self, name: str, stream: int, args: LayerArgs, dependent: bool = False) -> None:
         """Launch one stage of the unfused arm."""
-        attention = name in ATTENTION_STAGES
-        kernel = self.kernel("attn.cu" if attention else "unfused.cu", f"unfused_{name}")
+        kernel = self._stage_kernel(name)
         kernel.launch(stream, self._blocks(name), THREADS, (args,), dependent=dependent)
+
+    def _stage_kernel(self, name: str) -> Kernel:
+        file = "attn.cu" if name in ATTENTION_STAGES else "unfused.cu"
+        return self.kernel(file, f"unfused_{name}")
 
     def _blocks(self, name: str) -> int:
         """Return the blocks of a kernel: attention's later stages have one a task."""

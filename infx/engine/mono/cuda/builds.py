@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.cuda.compiling import cubin_of
+from infx.engine.mono.cuda.compiling import compile_all
 
-__all__ = ["FILES", "Builds"]
-
-FILES = ("unfused.cu", "attn.cu", "mono.cu")
+__all__ = ["Builds"]
 
 
 class Builds:
@@ -28,11 +25,7 @@ class Builds:
         return self._arms[rows]
 
     def compile(self, widths: Iterable[int]) -> int:
-        """Compile both arms for ``widths``, a process a core; return how many builds there are.
-
-        Before anything holds the device: a process that does should not be forked.
-        """
-        sources = [self.arms(rows).source(file) for rows in sorted(set(widths)) for file in FILES]
-        with concurrent.futures.ProcessPoolExecutor() as processes:
-            list(processes.map(cubin_of, sources, [self._folder] * len(sources)))
+        """Compile both arms for ``widths``, a process a core; return how many builds there are."""
+        sources = [source for rows in sorted(set(widths)) for source in self.arms(rows).sources]
+        compile_all(sources, self._folder)
         return len(sources)
