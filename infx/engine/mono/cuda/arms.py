@@ -91,10 +91,15 @@ class Arms:
         for name in self.stages:
             self.stage(name, stream, args, dependent)
 
-    def mono(self, stream: int, args: LayerArgs) -> None:
-        """Launch a layer as one kernel."""
+    def mono(self, stream: int, args: LayerArgs, dependent: bool = False) -> None:
+        """Launch a layer as one kernel; ``dependent``: behind another layer, before that ends.
+
+        A dependent launch cannot be cooperative: that all blocks fit is checked when it is bound.
+        """
         kernel = self.kernel("mono.cu", "mono_layer")
-        kernel.launch(stream, BLOCKS, THREADS, (args,), cooperative=True)
+        kernel.launch(
+            stream, BLOCKS, THREADS, (args,), cooperative=not dependent, dependent=dependent
+        )
 
     def read(self, stream: int, address: int, size: int, out: int, blocks: int) -> None:
         """Launch a pure read of ``size`` bytes."""

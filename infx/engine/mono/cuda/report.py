@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from infx.engine.mono.cuda.floor import targets_us
 from infx.engine.mono.cuda.setting import Setting
 
-__all__ = ["ARMS", "faults_of", "figures", "lines", "setting_of", "step_ms"]
+__all__ = [
+    "ARMS",
+    "RATIOS",
+    "faults_of",
+    "figures",
+    "lines",
+    "ratios",
+    "setting_of",
+    "spread",
+    "step_ms",
+]
 
-ARMS = ("unfused", "unfused_pdl", "mono")
+ARMS = ("unfused", "unfused_pdl", "mono", "mono_pdl")
+RATIOS = {"unfused/mono": ("unfused", "mono"), "pdl/pdl": ("unfused_pdl", "mono_pdl")}
 HEADER = (
-    "rows union    MB  floor | unfused, with PDL, mono: µs [low, high] | TB/s, of floor |"
-    " bars | unfused / mono (PDL / mono)"
+    "rows union    MB  floor | unfused, with PDL, mono, with PDL: µs [low, high] |"
+    " TB/s, of floor | bars | unfused / mono, both with PDL"
 )
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the median, and low and high without the least and the greatest."""
+    ordered = sorted(values)
+    return {"us": statistics.median(ordered), "low": ordered[1], "high": ordered[-2]}
+
+
+def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+    """Return median, low and high of `RATIOS`, round by round."""
+    made = {}
+    for name, (above, below) in RATIOS.items():
+        found = spread([a / b for a, b in zip(rounds[above], rounds[below], strict=True)])
+        made[name] = {"ratio": found.pop("us"), **found}
+    return made
 
 
 def setting_of(found: dict[str, Any]) -> Setting:
@@ -54,6 +80,7 @@ def faults_of(found: dict[str, Any]) -> list[str]:
     for result in found["results"]:
         here = _wrong(result["check"])
         here += [f"row {row} in other company" for row in result["rows_that_differ_alone"]]
+        here += [f"layers in a chain: {way}" for way in result["chain_differs"]]
         here += ["a stream that is not finite"] if not result.get("finite", True) else []
         here += ["a wait gave up"] if any(result.get("gave_up", ())) else []
         said += [f"{result['rows']} rows: {fault}" for fault in here]
@@ -103,10 +130,10 @@ def _width(result: dict[str, Any], setting: Setting, copy_tb_s: float) -> str:
     times = [
         f"{result[a]['us']:6.1f} [{result[a]['low']:.1f}, {result[a]['high']:.1f}]" for a in ARMS
     ]
-    over = [result["over_mono"][arm]["ratio"] for arm in ARMS[:2]]
+    gains = [f"{result['ratios'][name]['ratio']:.3f}" for name in RATIOS]
     return (
         f"{result['rows']:4d} {made['union']:5.1f} {result['bytes'] / 1e6:6.1f}"
         f" {made['floor_us']:5.1f} | {' '.join(times)} | {made['tb_s']:.2f}"
         f" {made['share_of_floor']['mono']:.0%} | {made['targets_us'] or '-'} |"
-        f" {over[0]:.3f} ({over[1]:.3f})"
+        f" {', '.join(gains)}"
     )

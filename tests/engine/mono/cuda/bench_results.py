@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infx.engine.mono.cuda.floor import layer_bytes
+from infx.engine.mono.cuda.report import ratios, spread
 from infx.engine.mono.cuda.setting import Setting
 
 ERRORS = dict.fromkeys(("qkv", "attention", "o", "router", "up", "down"), 1e-4)
@@ -24,17 +25,18 @@ def checked() -> dict[str, Any]:
 
 def result(rows: int, unfused: float, pdl: float, mono: float) -> dict[str, Any]:
     """Return what is found at a width; each arm's times are within 1 of the median."""
-    times = {"unfused": unfused, "unfused_pdl": pdl, "mono": mono}
-    ratios = {name: times[name] / mono for name in ("unfused", "unfused_pdl")}
+    times = {"unfused": unfused, "unfused_pdl": pdl, "mono": mono, "mono_pdl": mono - 2}
+    rounds = {name: [us + i for i in range(-2, 3)] for name, us in times.items()}
     return {
         "rows": rows,
         "check": checked(),
         "rows_that_differ_alone": [],
+        "chain_differs": [],
         "unions": [4, 4],
         "blocks": [16 * rows] * 2,
         "bytes": layer_bytes(Setting(), rows, 4.0, 16 * rows),
-        **{name: {"us": us, "low": us - 1, "high": us + 1} for name, us in times.items()},
-        "over_mono": {n: {"ratio": r, "low": r - 0.1, "high": r + 0.1} for n, r in ratios.items()},
+        **{name: spread(us) for name, us in rounds.items()},
+        "ratios": ratios(rounds),
         "under_load": {"clocks.sm": "1980 MHz", "clocks.mem": "3201 MHz", "power.draw": "258 W"},
         "finite": True,
     }

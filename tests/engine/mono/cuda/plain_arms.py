@@ -41,7 +41,7 @@ class PlainArms:
         attend(given)
         mix(given)
 
-    def mono(self, stream: int, given: Fields) -> None:
+    def mono(self, stream: int, given: Fields, dependent: bool = False) -> None:
         """Run all stages; spoil what is broken."""
         self.unfused(stream, given)
         if self._broken:

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from infx.engine.mono.cuda.floor import layer_bytes
-from infx.engine.mono.cuda.report import faults_of, figures, lines, setting_of, step_ms
+from infx.engine.mono.cuda.report import (
+    faults_of,
+    figures,
+    lines,
+    ratios,
+    setting_of,
+    spread,
+    step_ms,
+)
 from infx.engine.mono.cuda.setting import Setting
-from infx.engine.mono.cuda.timing import spread
 from tests.engine.mono.cuda.bench_results import checked, found, result
 
 
@@ -28,7 +35,7 @@ def test_a_line_a_width() -> None:
     assert copy == "copy 4.00 TB/s"
     assert header.startswith("rows union    MB  floor")
     assert first.split()[:4] == ["1", "4.0", "69.1", "17.3"]
-    assert "(45, 30) | 2.000 (1.250)" in first
+    assert "(45, 30) | 2.000, 1.316" in first
     assert last.split()[0] == "16"
 
 
@@ -59,9 +66,10 @@ def test_faults_of_checks_are_told_with_where_they_are(fault: dict[str, Any], wo
 
 
 def test_faults_of_widths() -> None:
-    wrong = result(2, 80, 50, 40) | {"rows_that_differ_alone": [3], "finite": False}
-    assert faults_of(found([wrong])) == [
+    spoiled = {"rows_that_differ_alone": [3], "chain_differs": ["mono_pdl"], "finite": False}
+    assert faults_of(found([result(2, 80, 50, 40) | spoiled])) == [
         "2 rows: row 3 in other company",
+        "2 rows: layers in a chain: mono_pdl",
         "2 rows: a stream that is not finite",
     ]
 
@@ -72,3 +80,12 @@ def test_a_setting_is_read_back() -> None:
 
 def test_a_spread_leaves_out_the_least_and_the_greatest() -> None:
     assert spread([9, 1, 2, 3, 100]) == {"us": 3, "low": 2, "high": 9}
+
+
+def test_a_ratio_is_that_of_each_round() -> None:
+    slowed = [1.0, 1.1, 1.2, 1.3, 9.0]
+    rounds = {"unfused": [60 * s for s in slowed], "mono": [40 * s for s in slowed]}
+    rounds |= {"unfused_pdl": [50.0] * 5, "mono_pdl": [40.0, 50.0, 50.0, 50.0, 100.0]}
+    made = ratios(rounds)
+    assert made["unfused/mono"] == pytest.approx({"ratio": 1.5, "low": 1.5, "high": 1.5})
+    assert made["pdl/pdl"] == pytest.approx({"ratio": 1.0, "low": 1.0, "high": 1.0})
