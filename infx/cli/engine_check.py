@@ -78,9 +78,9 @@ def check(
 
 def _layers(config: EngineConfig, steps: int, told: dict[str, Any], as_json: bool) -> int:
     from infx.cli.output import emit, say, table
-    from infx.engine.mono.probe.mono_check import MonoCheck
+    from infx.engine.mono.probe.mono_check import mono_check
 
-    found = MonoCheck(config, steps)
+    found = mono_check(config, steps)
     _serve(config, found, steps)
     if as_json:
         emit("engine-check", told | {"steps": found.seen, "layers": found.layers}, ok=found.ok)

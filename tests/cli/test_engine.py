@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infx.cli import engine, engine_bench
+from infx.cli import engine, engine_bench_cpu
 from infx.cli.engine_options import progress, read_widths
 from infx.engine.kept import cache_folder
 from infx.engine.mono.probe.rows import Left
@@ -89,7 +89,7 @@ def times(mono_us: float, unfused_us: float) -> Bench:
 
 
 def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
-    made = engine_bench._figures(times(200, 250))["widths"][0]
+    made = engine_bench_cpu._figures(times(200, 250))["widths"][0]
     # 2 MB at 20 GB/s are 100 us; the median of 200 … 216 us is 208.
     assert made["floor_us"] == pytest.approx(100)
     assert made["share_of_floor"] == pytest.approx(100 / 208)
@@ -101,8 +101,8 @@ def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
 
 
 def test_benchs_table_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    told = engine_bench._figures(times(200, 250))
-    engine_bench._show(told)
+    machine = {"cpu": "a processor", "threads": 1, "load": 0.5, "rounds": 9}
+    engine_bench_cpu.show(machine | engine_bench_cpu._figures(times(200, 250)))
     lines = capsys.readouterr().out.splitlines()
     times_header, times_row, _, bytes_header, bytes_row = lines
     assert times_header.startswith("ROWS  MONO US")

@@ -56,6 +56,15 @@ class Arms:
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}
 
+    def load(self) -> None:
+        """Compile and load every kernel of both arms, so that a launch does neither.
+
+        Raises InfraError as `cubin_of`, or ``mono-bind-failed`` with the driver's words.
+        """
+        self.kernel(*MONO[self.kind])
+        for name in self.stages:
+            self._stage_kernel(name)
+
     @property
     def sources(self) -> list[BuildSource]:
         """The builds of both arms."""
@@ -78,8 +87,11 @@ class Arms:
 
     def stage(self, name: str, stream: int, args: LayerArgs, dependent: bool = False) -> None:
         """Launch one stage of the unfused arm."""
-        kernel = self.kernel(FILES.get(name, "unfused.cu"), f"unfused_{name}")
+        kernel = self._stage_kernel(name)
         kernel.launch(stream, self._blocks(name), THREADS, (args,), dependent=dependent)
+
+    def _stage_kernel(self, name: str) -> Kernel:
+        return self.kernel(FILES.get(name, "unfused.cu"), f"unfused_{name}")
 
     def _blocks(self, name: str) -> int:
         """Return the blocks of a kernel: attention's later stages have one a task."""
@@ -92,10 +104,15 @@ class Arms:
         for name in self.stages:
             self.stage(name, stream, args, dependent)
 
-    def mono(self, stream: int, args: LayerArgs) -> None:
-        """Launch a layer as one kernel."""
+    def mono(self, stream: int, args: LayerArgs, dependent: bool = False) -> None:
+        """Launch a layer as one kernel; ``dependent``: behind another layer, before that ends.
+
+        A dependent launch cannot be cooperative: that all blocks fit is checked when it is bound.
+        """
         kernel = self.kernel(*MONO[self.kind])
-        kernel.launch(stream, BLOCKS, THREADS, (args,), cooperative=True)
+        kernel.launch(
+            stream, BLOCKS, THREADS, (args,), cooperative=not dependent, dependent=dependent
+        )
 
     def read(self, stream: int, address: int, size: int, out: int, blocks: int) -> None:
         """Launch a pure read of ``size`` bytes."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.cuda.compiling import cubin_of
+from infx.engine.mono.cuda.compiling import compile_all
 
 __all__ = ["Builds"]
 
@@ -26,11 +25,7 @@ class Builds:
         return self._arms[rows]
 
     def compile(self, widths: Iterable[int]) -> int:
-        """Compile both arms for ``widths``, a process a core; return how many builds there are.
-
-        Before anything holds the device: a process that does should not be forked.
-        """
+        """Compile both arms for ``widths``, a process a core; return how many builds there are."""
         sources = [source for rows in sorted(set(widths)) for source in self.arms(rows).sources]
-        with concurrent.futures.ProcessPoolExecutor() as processes:
-            list(processes.map(cubin_of, sources, [self._folder] * len(sources)))
+        compile_all(sources, self._folder)
         return len(sources)

@@ -10,14 +10,14 @@ from infx.engine.mono.cuda.judge import faults, judge_layer
 from infx.engine.mono.cuda.random_layer import Layer, copied
 from infx.engine.mono.cuda.random_step import picked
 from infx.engine.mono.cuda.timing import captured, current_stream, finish
-from infx.engine.mono.cuda.world import World
+from infx.engine.mono.cuda.world import World, ways
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["check_layer", "rows_that_differ"]
+__all__ = ["chain_differs", "check_layer", "rows_that_differ"]
 
-WATCHED_REPLAYS = 1000
+WATCHED_REPLAYS, CHAIN_REPLAYS = 1000, 20
 COMPARED = ("qkv_sums", "queries", "chosen", "mid", "logit_sums", "routing", "mids")
 
 
@@ -56,6 +56,23 @@ def check_layer(world: World, arms: Arms) -> dict[str, Any]:
         "replayed_differs": _differing(first, replayed),
         "gave_up": step.tensors["give_up"].tolist(),
     }
+
+
+def chain_differs(world: World, arms: Arms) -> list[str]:
+    """Return the ways to launch whose layers, one behind the other in a graph that is replayed,
+    leave streams with other bits than the unfused arm's; a dependent launch may run ahead."""
+    import torch
+
+    left = {}
+    for name, way in ways(arms).items():
+        for stream in world.streams[1:]:
+            stream.fill_(torch.nan)
+        graph = captured(world.each(way))
+        for _ in range(CHAIN_REPLAYS):
+            graph.replay()
+        finish()
+        left[name] = torch.stack(world.streams[1:])
+    return [name for name, streams in left.items() if not _equal(streams, left["unfused"])]
 
 
 def rows_that_differ(wide: World, arms: Arms, wide_arms: Arms) -> list[int]:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from infx.engine.mono.cuda.arguments import LayerArgs
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.builds import Builds
-from infx.engine.mono.cuda.checking import check_layer, rows_that_differ
+from infx.engine.mono.cuda.checking import chain_differs, check_layer, rows_that_differ
 from infx.engine.mono.cuda.floor import FLOOR, layer_bytes, streamed_bytes
+from infx.engine.mono.cuda.report import ratios, spread
 from infx.engine.mono.cuda.setting import SHAPE, Setting
 from infx.engine.mono.cuda.timing import (
     Launch,
@@ -20,10 +20,9 @@ from infx.engine.mono.cuda.timing import (
     current_stream,
     finish,
     machine,
-    spread,
     timed,
 )
-from infx.engine.mono.cuda.world import Rank, World
+from infx.engine.mono.cuda.world import Rank, World, ways
 from infx.engine.mono.shape import MOST_ROWS
 
 __all__ = ["PADDED", "Plan", "measure"]
@@ -104,6 +103,7 @@ def _at_width(plan: Plan, rank: Rank, wide: World, builds: Builds, width: int) -
         "rows": width,
         "check": check_layer(world, arms),
         "rows_that_differ_alone": rows_that_differ(wide, arms, builds.arms(MOST_ROWS)),
+        "chain_differs": chain_differs(world, arms),
     }
     if not plan.times:
         return result
@@ -125,25 +125,12 @@ def _at_width(plan: Plan, rank: Rank, wide: World, builds: Builds, width: int) -
 
 
 def time_arms(world: World, arms: Arms, count: int | None = None) -> dict[str, Any]:
-    """Return µs a layer of the arms (PDL: the unfused kernels as programmatic dependents), round
-    by round too, and the ratio of each unfused arm to mono, whose spread is that of the rounds."""
-    ways: dict[str, Callable[[int, LayerArgs], None]] = {
-        "unfused": arms.unfused,
-        "unfused_pdl": functools.partial(arms.unfused, dependent=True),
-        "mono": arms.mono,
-    }
-    launches = {name: world.each(way, count) for name, way in ways.items()}
+    """Return µs a layer of each way to launch, round by round too, and `RATIOS`, whose spread is
+    that of the rounds."""
+    launches = {name: world.each(way, count) for name, way in ways(arms).items()}
     rounds = timed(launches, len(world.args[:count]))
-    return {**{name: spread(us) for name, us in rounds.items()}, **_ratios(rounds)}
-
-
-def _ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    ratios = {
-        name: spread([a / b for a, b in zip(rounds[name], rounds["mono"], strict=True)])
-        for name in ("unfused", "unfused_pdl")
-    }
-    over = {name: {"ratio": found.pop("us")} | found for name, found in ratios.items()}
-    return {"over_mono": over, "rounds": dict(rounds)}
+    figures: dict[str, Any] = {name: spread(us) for name, us in rounds.items()}
+    return figures | {"ratios": ratios(rounds), "rounds": rounds}
 
 
 def _routed(world: World, arms: Arms) -> dict[str, list[int]]:
@@ -178,7 +165,11 @@ def _under_load(world: World, arms: Arms, layer_us: float) -> dict[str, str]:
 
 
 def _time_stages(world: World, arms: Arms) -> dict[str, Any]:
-    """Return µs of each kernel of the unfused arm, all layers in turn."""
+    """Return µs of each kernel of the unfused arm, all layers in turn.
+
+    Between two runs of a layer's kernel all others' bytes pass: few enough to stay in L2 where a
+    stage reads little (router, scores of short contexts) and layers are few.
+    """
     launches = {name: world.each(functools.partial(arms.stage, name)) for name in arms.stages}
     return {name: spread(us) for name, us in timed(launches, len(world.args)).items()}
 

@@ -21,7 +21,7 @@ from infx.engine.mono.cuda.packing import (
     bf16_tiles,
     fp8_tiles,
 )
-from infx.engine.mono.cuda.setting import SHAPE
+from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE
 from infx.engine.mono.cuda.store import Store
 from infx.engine.mono.shape import GPU_GRAIN, Kind
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Layer", "copied", "make_caches", "make_layer", "make_weights"]
 
 HIDDEN, HEADS, DIM, BLOCK = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.block
-QKV_HEADS = HEADS + 4
 # The largest scale of each slice of MXFP4, the others are up to three below it: numbers of about
 # 3 x 2^-9, so that a layer keeps its size.
 TOP_SCALE = 120

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from infx.engine.mono.cuda.dense_layer import dense_scratch
+from infx.engine.mono.cuda.scratch import StepBuffers, scratch
 from infx.engine.mono.cuda.setting import SHAPE, Asked
-from infx.engine.mono.shape import GPU_GRAIN, H200, Kind
+from infx.engine.mono.shape import Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["INPUTS", "Step", "deal_pages", "held_slots", "make_step", "picked"]
+__all__ = ["Step", "deal_pages", "held_slots", "make_step", "picked"]
 
-BLOCK, DIM, HEADS, TOPK = SHAPE.block, SHAPE.head_dim, SHAPE.heads, SHAPE.experts_per_token
-PARTITIONS = SHAPE.topk_blocks * BLOCK // SHAPE.partition
-OUT_BLOCKS = 128  # blocks that have tiles of the stream (kernels/shape.cuh)
-MARKS, DEAL_BYTES, QKV_HEADS = 64, 4096, HEADS + 4
+BLOCK = SHAPE.block
 INPUTS = ("batch_ids", "positions", "slots", "pages", "rotary")
 
 
@@ -85,8 +83,7 @@ def make_step(
     """Return ``requests`` and pads up to ``rows``; ``tables`` may hold more pages and requests."""
     tables = [own[: asked.pages] for asked, own in zip(requests, tables, strict=False)]
     step = Step(tuple(requests), rows, tables, {}, kind)
-    inputs = {name: tensor.to(device) for name, tensor in _inputs(step).items()}
-    step.tensors.update(inputs | _scratch(rows, device, kind))
+    step.tensors.update(_numbers(step, device) | _scratch(rows, device, kind))
     return step
 
 
@@ -105,7 +102,8 @@ def _scratch(rows: int, device: str, kind: Kind) -> dict[str, Tensor]:
     return scratch(rows, device) | other
 
 
-def _inputs(step: Step) -> dict[str, Tensor]:
+def _numbers(step: Step, device: str) -> dict[str, Tensor]:
+    """Return what kernels read of a step."""
     import torch
 
     ids = torch.full((step.rows,), -1, dtype=torch.int32)
@@ -117,45 +115,6 @@ def _inputs(step: Step) -> dict[str, Tensor]:
         ids[own], positions[own] = number, at.int()
         slots[own] = (torch.tensor(pages)[at // BLOCK] * BLOCK + at % BLOCK).int()
         table[own, : len(pages)] = torch.tensor(pages, dtype=torch.int32)
-    halves = torch.arange(0, SHAPE.rotary_dim, 2).double() / SHAPE.rotary_dim
-    angles = positions.double()[:, None] * SHAPE.rope_theta**-halves
-    rotary = torch.cat([angles.cos(), angles.sin()], 1).float()
-    return dict(zip(INPUTS, (ids, positions, slots, table, rotary), strict=True))
-
-
-def scratch(rows: int, device: str) -> dict[str, Tensor]:
-    """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
-    import torch
-
-    sizes = {
-        "qkv_sums": (GPU_GRAIN.qkv_parts, rows, QKV_HEADS * DIM),
-        "qkv_squares": (GPU_GRAIN.qkv_parts, rows),
-        "queries": (HEADS, rows, DIM),
-        "scores": (rows, SHAPE.pages),
-        "partials": (rows, PARTITIONS, HEADS, DIM + 4),
-        "merged": (HEADS, rows, DIM),
-        "attended_back": (HEADS, rows),
-        "mid": (rows, SHAPE.hidden),
-        "mid_squares": (OUT_BLOCKS, rows),
-        "logit_sums": (GPU_GRAIN.router_parts, rows, SHAPE.experts),
-        "routing": (rows, 2 * TOPK),
-    }
-    halves = {
-        "attended": ((HEADS, rows, DIM), torch.float16),
-        "mid_normed": ((rows, SHAPE.hidden), torch.bfloat16),
-        "mids": ((rows, SHAPE.slots, SHAPE.expert_size), torch.bfloat16),
-    }
-    zeros = {
-        "deal": ((DEAL_BYTES,), torch.uint8),
-        "trace": ((H200.blocks, MARKS), torch.int64),
-        "barrier": ((1,), torch.int32),
-        "merge_counts": ((rows,), torch.int32),
-        "give_up": ((4,), torch.int32),
-    }
-    made = {name: torch.full(size, torch.nan, device=device) for name, size in sizes.items()}
-    for name, (shape, dtype) in halves.items():
-        made[name] = torch.full(shape, torch.nan, dtype=dtype, device=device)
-    for name, (shape, dtype) in zeros.items():
-        made[name] = torch.zeros(shape, dtype=dtype, device=device)
-    chosen = torch.full((rows, SHAPE.topk_blocks), -7, dtype=torch.int32, device=device)
-    return made | {"chosen": chosen}
+    buffers = StepBuffers(step.rows, device, widest)
+    buffers.take(ids, positions, slots, table)
+    return buffers.tensors

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.shape import KINDS as LAYER_KINDS
-from infx.engine.mono.shape import MOST_ROWS, SHAPES, Kind
+from infx.engine.mono.shape import MOST_ROWS, Kind
 
 __all__ = ["KINDS", "MIXED", "SHAPE", "Asked", "Setting"]
 
-SHAPE = SHAPES["m3_tp4_rank"]
 KINDS = ("bf16", "fp8", "mxfp4")  # A kernel's KV_KIND and INDEX_KIND are places in here.
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "current_stream",
     "finish",
     "machine",
-    "spread",
     "timed",
 ]
 
@@ -74,12 +73,6 @@ def timed(launches: Mapping[str, Launch], pieces: int) -> dict[str, list[float]]
 def _replay(graph: Any, times: int) -> None:
     for _ in range(times):
         graph.replay()
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median, and low and high without the least and the greatest."""
-    ordered = sorted(values)
-    return {"us": statistics.median(ordered), "low": ordered[1], "high": ordered[-2]}
 
 
 def _elapsed(work: Callable[[], object]) -> float:

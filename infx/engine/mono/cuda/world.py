@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from infx.engine.mono.cuda.arguments import LayerArgs, args_of
+from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.random_layer import Layer, make_caches, make_layer
 from infx.engine.mono.cuda.random_step import Step, deal_pages, held_slots, make_step
 from infx.engine.mono.cuda.setting import MIXED, SHAPE, Asked, Setting
@@ -18,9 +20,23 @@ if TYPE_CHECKING:
 
     from infx.engine.mono.cuda.timing import Launch
 
-__all__ = ["Rank", "World"]
+__all__ = ["Rank", "World", "ways"]
 
 SEED = 1000
+
+
+Way = Callable[[int, LayerArgs], None]
+"""Launches a layer on the stream of this handle."""
+
+
+def ways(arms: Arms) -> dict[str, Way]:
+    """Return every way to launch a layer; PDL: each kernel may begin before the last one ends."""
+    return {
+        "unfused": arms.unfused,
+        "unfused_pdl": functools.partial(arms.unfused, dependent=True),
+        "mono": arms.mono,
+        "mono_pdl": functools.partial(arms.mono, dependent=True),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +69,7 @@ class World:
         ]
         return cls(list(layers), step, streams, args)
 
-    def each(self, launch: Callable[[int, LayerArgs], None], count: int | None = None) -> Launch:
+    def each(self, launch: Way, count: int | None = None) -> Launch:
         """Return a launch of every layer in turn, or of the first ``count``."""
 
         def in_turn(stream: int) -> None:

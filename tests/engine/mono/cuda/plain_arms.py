@@ -43,7 +43,7 @@ class PlainArms:
         leave_mid(given)
         (choose_and_mix if kind_of(given) == "sparse" else mix_dense)(given)
 
-    def mono(self, stream: int, given: Fields) -> None:
+    def mono(self, stream: int, given: Fields, dependent: bool = False) -> None:
         """Run all stages; spoil what is broken."""
         self.unfused(stream, given)
         if self._broken:

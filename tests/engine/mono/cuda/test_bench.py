@@ -20,7 +20,7 @@ from tests.engine.mono.cuda.plain_arms import PlainArms
 pytestmark = pytest.mark.slow  # a layer in plain torch takes a second
 
 EXPERTS = 6  # of 128: the bias lets no other be chosen
-US = {"unfused": 60.0, "unfused_pdl": 50.0, "mono": 40.0}
+US = {"unfused": 60.0, "unfused_pdl": 50.0, "mono": 40.0, "mono_pdl": 30.0}
 MACHINE = {"name": "none"}
 
 
@@ -65,7 +65,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         bench: {"Builds": PlainBuilds},
         random_layer: {"make_weights": few_experts},
         world: {"args_of": dict, "MIXED": (Asked(0), Asked(126, 3), Asked(2100))},
-        checking: {"WATCHED_REPLAYS": 1, "captured": Replayed},
+        checking: {"WATCHED_REPLAYS": 1, "CHAIN_REPLAYS": 1, "captured": Replayed},
         measuring: {
             "timed": rounds,
             "machine": lambda: MACHINE,
@@ -106,7 +106,7 @@ def test_every_width_is_checked_and_timed(
     assert (one["blocks"], six["blocks"]) == ([3, 3], [6, 6])
     assert one["bytes"] == layer_bytes(setting, 1, 4, 3)
     assert six["mono"] == {"us": 42.0, "low": 41.0, "high": 43.0}
-    assert six["over_mono"]["unfused"]["ratio"] == pytest.approx(62 / 42)
+    assert six["ratios"]["unfused/mono"]["ratio"] == pytest.approx(62 / 42)
     assert set(six["stages"]) == {"qkv", "scores", "attend", "o", "router", "up", "down"}
     assert six["group"]["layers"] == 1
     printed = capsys.readouterr().out
