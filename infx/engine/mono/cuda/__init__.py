@@ -12,7 +12,9 @@ No engine serves with it yet: both arms are run by `infx engine bench --device c
     setting, floor      what a bench's layers run on, and the bytes that they must read: pure
     random_layer, store weights drawn as kernels read them; caches of every kind
     random_step, world  a step of requests at any width; layers on it
-    judge               each stage against plain torch; judge_attention the attention half
+    dense_layer         weights and scratch of layers with a dense MLP: M3's and M3.1's first ones
+    judge               each stage against plain torch; judge_attention the attention half,
+                        judge_dense a dense MLP
     checking, timing    both arms against each other and the judge; graph replay, copy bandwidth
     measuring, report   a bench's run, and its lines of text
     bench, tracing      its entry for who changes kernels: stages, marks, numbers of a build

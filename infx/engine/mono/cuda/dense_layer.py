@@ -21,9 +21,8 @@ __all__ = ["dense_mlp", "dense_scratch", "make_dense_weights", "qkv_heads"]
 
 HIDDEN, HEADS, DIM, DENSE_SIZE = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.dense_size
 LINE = DIM + 4
-GROUP = 16  # partitions that are merged first (kernels/attn_full.cuh)
 REACH_PARTITIONS = SHAPE.reach // SHAPE.partition
-REACH_GROUPS = -(-REACH_PARTITIONS // GROUP)
+REACH_GROUPS = -(-REACH_PARTITIONS // GPU_GRAIN.merge_group)
 
 
 def qkv_heads(kind: Kind) -> int:

@@ -119,15 +119,15 @@ def test_every_width_is_checked_and_timed(
 def test_layers_with_a_dense_mlp_are_checked_and_timed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: Kind
 ) -> None:
-    asked = ("--kind", kind, "--context", "300", "--widths", "3", "--layers", "2", "--pads", "1")
+    asked = ("--kind", kind, "--context", "300", "--widths", "16", "--layers", "1", "--pads", "3")
     code, found = run(tmp_path, *asked)
     assert code == 0
-    (three,) = found["results"]
+    (wide,) = found["results"]
     assert found["kind"] == kind
-    assert {"dense-normed", "dense-up", "dense-down", "attention"} <= set(three["check"]["errors"])
+    assert {"dense-normed", "dense-up", "dense-down", "attention"} <= set(wide["check"]["errors"])
     heads, index = (18, 0) if kind == "dense" else (20, 128)
     weights = 6144 * (128 * heads + 2048 + 3 * 3072)
-    assert three["bytes"] == weights + 2 * 300 * (2 * 132 + index)
+    assert wide["bytes"] == weights + 13 * 300 * (2 * 132 + index)
     assert "WRONG" not in capsys.readouterr().out
 
 

@@ -12,6 +12,7 @@ from infx.domain.errors import InfraError
 from infx.engine.mono.cuda import arms, packing
 from infx.engine.mono.cuda.device import DeviceFacts, device_facts, refuse_device
 from infx.engine.mono.cuda.source import KERNELS
+from infx.engine.mono.shape import GPU_GRAIN
 
 H200 = DeviceFacts("NVIDIA H200", (9, 0), 132, 232_448, 150_000_000_000)
 
@@ -66,3 +67,4 @@ def test_python_and_kernels_agree_on_shared_memory() -> None:
     assert number("stream.cuh", "RING_SLOTS") == arms.RING_SLOTS
     assert number("shape.cuh", "STAGE_BYTES") == arms.STAGE_BYTES
     assert number("shape.cuh", "BLOCKS") == arms.BLOCKS
+    assert number("attn_full.cuh", "GROUP") == GPU_GRAIN.merge_group

@@ -54,8 +54,8 @@ def run(layer: Layer, step: Step) -> Layer:
         ("fp8", 4, (Asked(254, 4),)),
         ("mxfp4", 4, (Asked(254, 3),)),
         ("bf16", 4, (Asked(127, 2), Asked(4095))),
-        # A second group of partitions, begun and full; more new tokens than warps have turns.
-        ("mxfp4", 4, (Asked(4096), Asked(8191))),
+        # A group of partitions that is full, and a second one; more new tokens than turns of warps.
+        ("mxfp4", 4, (Asked(8191), Asked(8192))),
         ("fp8", 16, (Asked(767, 9), Asked(20_000))),
     ],
 )
@@ -67,7 +67,7 @@ def test_the_stage_agrees_with_torch(kv: str, rows: int, requests: Sequence[Aske
 
 
 def test_a_row_alone_has_the_bits_that_it_has_among_others() -> None:
-    layer, step = world((Asked(4200), Asked(300, 2)), 4, "fp8", seed=5)
+    layer, step = world((Asked(8300), Asked(300, 2)), 4, "fp8", seed=5)
     among = run(layer, step)
     for row in range(3):
         # Over the caches that the step left: a row looks at no token behind its own.

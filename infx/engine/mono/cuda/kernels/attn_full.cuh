@@ -5,14 +5,15 @@
 // queries once, in shared memory; the partition that holds tokens of this very step makes their keys
 // and values itself, from the projection (each block that wants one writes the same bytes).
 //
-// Partitions are merged in their order, 16 of them a group, then groups in theirs: a group's last
-// block merges it, a row's last group's block merges the groups. What is added in which order follows
-// from the row's position alone. One block alone would read 4 MB at 131,072 keys: two levels are 0.4.
+// Partitions are merged in their order, 32 of them (8,192 keys) a group, then groups in theirs: the
+// block that ends a group's last one merges it, the block that ends a row's last group the groups. What
+// is added in which order follows from the row's position alone. One block reads 0.3 MB a group; of all
+// partitions of 131,072 keys it would read 4.3.
 #pragma once
 #include "attn_head.cuh"
 #include "attn_merge.cuh"
 
-constexpr int GROUP = 16;
+constexpr int GROUP = 32;
 constexpr int REACH_PARTITIONS = REACH_PAGES * BLOCK / PARTITION;
 constexpr int REACH_GROUPS = (REACH_PARTITIONS + GROUP - 1) / GROUP;
 constexpr int ROW_LINES = REACH_PARTITIONS + REACH_GROUPS;  // a row's partials: partitions, then groups
@@ -126,7 +127,7 @@ struct Merged {
 // The lines `lines` and those behind it, `count` of them and 32 at most, in their order; HEADS lines
 // apart.
 __device__ __forceinline__ Merged merge_lines(const float* lines, int count) {
-    constexpr int AT_ONCE = 8, APART = HEADS * LINE;
+    constexpr int AT_ONCE = 12, APART = HEADS * LINE;
     const int lane = lane_id();
     float2 end = make_float2(minus_infinity(), 0.0f);
     if (lane < count) end = __ldcg((const float2*)(lines + lane * APART + DIM));
@@ -143,7 +144,7 @@ __device__ __forceinline__ Merged merge_lines(const float* lines, int count) {
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
-            // Behind the last line it is read again, and counts nothing.
+            if (first + i >= count) break;  // behind the last line it is read again
             const float f = __shfl_sync(ALL_LANES, factor, first + i);
             m.sum.x += f * parts[i].x, m.sum.y += f * parts[i].y;
             m.sum.z += f * parts[i].z, m.sum.w += f * parts[i].w;
@@ -169,18 +170,22 @@ __device__ __forceinline__ bool count_last(u32* counter, int n, int wanted, Spli
 __device__ __forceinline__ void finish_group(const LayerArgs& a, const FullRows& s, int row, int group, int n,
                                              SplitShared& shared) {
     const int count = __shfl_sync(ALL_LANES, s.count, row), groups = (count + GROUP - 1) / GROUP;
-    const int size = min(GROUP, count - group * GROUP), head = warp_id();
+    const int head = warp_id();
+    int size = min(GROUP, count - group * GROUP);
     u32* counts = a.merge_counts + row * (1 + REACH_GROUPS);
     if (!count_last(counts + 1 + group, n, size, shared)) return;
-    float* lines = a.partials + ((long)row * ROW_LINES * HEADS + head) * LINE;
-    float* merged = lines + (long)REACH_PARTITIONS * HEADS * LINE;
-    Merged m = merge_lines(lines + (long)group * GROUP * HEADS * LINE, size);
-    if (groups > 1) {
+    const float* lines = a.partials + (((long)row * ROW_LINES + group * GROUP) * HEADS + head) * LINE;
+    Merged m;
+    // Twice at most, with one copy of the code: the group's partitions, then the row's groups.
+    for (int level = 0;; level++) {
+        m = merge_lines(lines, size);
+        if (level || groups == 1) break;
+        float* merged = a.partials + (((long)row * ROW_LINES + REACH_PARTITIONS) * HEADS + head) * LINE;
         float* to = merged + group * HEADS * LINE;
         store_four(to + 4 * lane_id(), m.sum);
         if (lane_id() == 0) *(float2*)(to + DIM) = make_float2(m.best, m.total);
         if (!count_last(counts, 1, groups, shared)) return;
-        m = merge_lines(merged, groups);
+        lines = merged, size = groups;
     }
     const float share = 1.0f / m.total;
     keep_merged(a, row, make_float4(share * m.sum.x, share * m.sum.y, share * m.sum.z, share * m.sum.w));
@@ -213,6 +218,7 @@ __device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead,
         }
         const bool last = task + 1 == ahead.end;
         const FullTask next = full_task(a, s, last ? task : task + 1);
+        const bool ends = last || next.row != now.row || next.partition % GROUP == 0;  // the block's part of a group
         __syncthreads();
         float scores[4], scores8[4], mixed[4][4] = {};
         score_keys(keys, now.keys, shared, scores, scores8);
@@ -227,7 +233,7 @@ __device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead,
         __syncthreads();  // the next values take the place of the sums
         if (there) load_values(a, next.pages, next.keys, shared.values, values);
         written++;
-        if (last || next.row != now.row || next.partition % GROUP == 0) {
+        if (ends) {
             finish_group(a, s, now.row, now.partition / GROUP, written, shared);
             written = 0;
         }

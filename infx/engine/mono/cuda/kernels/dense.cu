@@ -20,5 +20,5 @@ KERNEL(unfused_dense_down) {
     int next = 0;
     fill_dense_down(a, s, next, DENSE_AHEAD);
     after_previous();
-    run_dense_down(a, s, next, smem);
+    run_dense_down(a, s, next, DownAhead(a), smem);
 }

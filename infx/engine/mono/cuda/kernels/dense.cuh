@@ -216,7 +216,20 @@ __device__ __forceinline__ void load_mids(const LayerArgs& a, Columns<DOWN_SLICE
     }
 }
 
-__device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, int& next, char* smem) {
+// What `down` needs besides sums: there since the output projection.
+struct DownAhead {
+    Output outputs[OUT_OUTPUTS];
+    float scale[OUT_OUTPUTS];
+    __device__ __forceinline__ explicit DownAhead(const LayerArgs& a) {
+#pragma unroll
+        for (int n = 0; n < OUT_OUTPUTS; ++n) {
+            outputs[n] = Output(a, a.mid, n);
+            scale[n] = outputs[n].mine ? __ldg(a.down_scale + outputs[n].feature) : 0.0f;
+        }
+    }
+};
+
+__device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, int& next, const DownAhead& known, char* smem) {
     mark(a, 40);
     if (blockIdx.x >= OUT_BLOCKS) return;
     float* sums = (float*)smem;
@@ -232,13 +245,12 @@ __device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, in
 #pragma unroll
         for (int h = 0; h < HALVES; ++h) leave_sums(sums + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
     }
+    __syncthreads();
 #pragma unroll
     for (int n = 0; n < OUT_OUTPUTS; ++n) {
-        Output to(a, a.mid, n);
-        float scale = to.mine ? __ldg(a.down_scale + to.feature) : 0.0f;
-        if (n == 0) __syncthreads();
+        const Output& to = known.outputs[n];
         if (!to.mine) continue;
-        float own = scale * sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out);
+        float own = known.scale[n] * sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out);
         a.stream_out[to.row * HIDDEN + to.feature] = to.live ? add_ranks(to.residual, own) : 0.0f;
     }
     mark(a, 42);

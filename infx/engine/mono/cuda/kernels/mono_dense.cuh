@@ -43,8 +43,9 @@ __device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, c
     token = grid_arrive(a);
     int down = 0;
     fill_dense_down(a, s, down, DENSE_AHEAD);
+    const DownAhead known(a);
     mark(a, 36);
     grid_wait(a, token, AFTER_UP);
 
-    run_dense_down(a, s, down, smem);
+    run_dense_down(a, s, down, known, smem);
 }

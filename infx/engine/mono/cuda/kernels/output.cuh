@@ -34,6 +34,7 @@ struct Output {
     int at, row, out, feature;  // its tile of the block, row of the step, output of the tile
     bool mine, live;
     float residual;
+    Output() = default;
     __device__ __forceinline__ Output(const LayerArgs& a, const float* stream, int n) {
         int i = threadIdx.x + n * THREADS;
         out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
