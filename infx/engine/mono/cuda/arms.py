@@ -22,7 +22,7 @@ BLOCKS, THREADS = H200.blocks, H200.threads
 FOLDED_ROWS = GPU_GRAIN.folded_rows
 RING_SLOTS = 3
 STAGE_BYTES = 72 * 1024
-SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8)
+SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8) + 64
 # The file of kernels/ that has a stage; the others are in unfused.cu.
 FILES = {
     **dict.fromkeys(("scores", "split", "attend", "merge"), "attn.cu"),

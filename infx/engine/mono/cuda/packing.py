@@ -7,6 +7,7 @@ instruction takes from quarter q, in an order of K that is free as long as the a
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,9 +39,29 @@ SLOT_BYTES = 3200  # 16 outputs x 384 inputs and 16 bytes of nothing: whole line
 # is held as a byte: the exponent of a float32.
 MOST_BELOW = 15
 
-# Bits of a half word for its four numbers (outputs g and g + 8 at an input, then at the input two
-# on): sign, then magnitude from its highest bit. Three are cut out by a shift and a mask.
-_BITS = ((15, 8, 7, 6), (12, 5, 4, 3), (9, 2, 1, 0), (14, 11, 10, 13))
+
+def _places() -> dict[tuple[int, int, int, int], tuple[int, int]]:
+    """Return where the 16 numbers of two words lie: (word, half, number, bit) → (word, bit).
+
+    Numbers of a half word: outputs g and g + 8 at an input, then at the input two on; bits from the
+    sign down. A kernel turns a word (or what two words have left) by `turn` and cuts a number out
+    of each half under one mask (multiply_words in kernels/mxfp4.cuh).
+    """
+    mask, left_of_first = (15, 8, 7, 6), {0, 1, 9, 10}
+    places = {}
+    for word, half, number, bit in itertools.product(range(2), range(2), range(4), range(4)):
+        turn = (0, 4, 10, (6, 12)[word])[number]
+        at = (mask[bit] + 16 * half - turn) % 32
+        if number < 3:
+            places[word, half, number, bit] = word, at
+        elif at % 16 in left_of_first:
+            places[word, half, number, bit] = 0, at
+        else:
+            places[word, half, number, bit] = 1, at - 2
+    return places
+
+
+_PLACES = _places()
 
 
 def fp8_tiles(weight: Tensor, parts: int) -> Tensor:
@@ -116,9 +137,9 @@ def mxfp4_tiles(data: Tensor, scale: Tensor) -> Tensor:
     *lead, outputs, half = data.shape
     count, pieces = outputs // 16, 2 * half // PIECE
     codes = torch.stack((data & 15, data >> 4), dim=-1).view(*lead, outputs, 2 * half)
-    # expert, tile, row's half, g, piece, step of 64, q, word, pair, number of the pair
-    cut = codes.view(-1, count, 2, 8, pieces, STEPS, 4, 4, 2, 2)
-    words = _half_words(cut.permute(0, 4, 1, 5, 3, 6, 7, 9, 8, 2).flatten(-2))
+    # expert, tile, row's half, g, piece, step of 64, q, two words, word, pair, number of the pair
+    cut = codes.view(-1, count, 2, 8, pieces, STEPS, 4, 2, 2, 2, 2)
+    words = _words(cut.permute(0, 4, 1, 5, 3, 6, 7, 8, 10, 9, 2).flatten(-2))
     below, tops = _below_top(codes, scale)
     # expert, tile, row's half, g, piece, pair of steps, step of the pair, half of q
     nibbles = below.view(-1, count, 2, 8, pieces, STEPS // 2, 2, 2)
@@ -138,10 +159,10 @@ def mxfp4_untiled(tiles: Tensor) -> tuple[Tensor, Tensor]:
 
     *lead, pieces, count, _ = tiles.shape
     words, scales, tops, _ = torch.split(tiles, [NUMBER_BYTES, SCALE_BYTES, TOP_BYTES, 16], dim=-1)
-    codes = _codes(words.reshape(-1, pieces, count, STEPS, 8, 4, 4, 2, 2))
+    codes = _codes(words.reshape(-1, pieces, count, STEPS, 8, 4, 2, 2, 4))
     codes = codes.view(*codes.shape[:-1], 2, 2)
-    # expert, piece, tile, step, g, q, word, number, pair, row's half
-    flat = codes.permute(0, 2, 9, 4, 1, 3, 5, 6, 8, 7).reshape(*lead, 16 * count, -1)
+    # expert, piece, tile, step, g, q, two words, word, number, pair, row's half
+    flat = codes.permute(0, 2, 10, 4, 1, 3, 5, 6, 7, 9, 8).reshape(*lead, 16 * count, -1)
     pairs = scales.reshape(-1, pieces, count, STEPS // 2, 2, 8, 2)
     nibbles = (pairs[..., None] >> pairs.new_tensor((0, 4))) & 15
     below = nibbles.permute(0, 2, 7, 5, 1, 3, 6, 4).reshape(*lead, 16 * count, -1)
@@ -169,25 +190,25 @@ def _below_top(codes: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     return nibbles.flatten(-2).to(torch.uint8), tops[..., 0].to(torch.uint8)
 
 
-def _half_words(codes: Tensor) -> Tensor:
-    """Return bytes [..., 2] of the four numbers [..., 4] of each half word."""
+def _words(codes: Tensor) -> Tensor:
+    """Return bytes [..., 2, 4] of the numbers [..., 2 words, 2 halves, 4] of each two words."""
     import torch
 
-    word = torch.zeros(codes.shape[:-1], dtype=torch.int32, device=codes.device)
-    for number, bits in enumerate(_BITS):
-        code = codes[..., number].int()
-        for place, bit in enumerate(bits):
-            word |= (code >> (3 - place) & 1) << bit
-    return torch.stack((word & 255, word >> 8), dim=-1).to(torch.uint8)
+    words = [torch.zeros(codes.shape[:-3], dtype=torch.int64, device=codes.device) for _ in "vw"]
+    for (word, half, number, bit), (into, place) in _PLACES.items():
+        words[into] |= (codes[..., word, half, number].long() >> (3 - bit) & 1) << place
+    both = torch.stack(words, dim=-1)
+    return torch.stack([both >> shift & 255 for shift in (0, 8, 16, 24)], dim=-1).to(torch.uint8)
 
 
 def _codes(words: Tensor) -> Tensor:
-    """Return the four numbers [..., 4] of half words, bytes [..., 2]."""
+    """Return the numbers [..., 2 words, 2 halves, 4] of bytes [..., 2, 4]."""
     import torch
 
-    word = words[..., 0].int() | words[..., 1].int() << 8
-    codes = torch.zeros((*word.shape, 4), dtype=torch.uint8, device=words.device)
-    for number, bits in enumerate(_BITS):
-        for place, bit in enumerate(bits):
-            codes[..., number] |= ((word >> bit & 1) << (3 - place)).to(torch.uint8)
+    value = torch.stack([words[..., byte].long() << 8 * byte for byte in range(4)]).sum(0)
+    codes = torch.zeros((*words.shape[:-1], 2, 4), dtype=torch.uint8, device=words.device)
+    for (word, half, number, bit), (into, place) in _PLACES.items():
+        codes[..., word, half, number] |= ((value[..., into] >> place & 1) << (3 - bit)).to(
+            torch.uint8
+        )
     return codes

@@ -160,6 +160,11 @@ inline uint32_t by_byte(uint32_t a, uint32_t b, Of of) {
 }
 inline uint32_t __vmaxu4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return max(x, y); }); }
 inline uint32_t __vcmpeq4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return x == y ? 255 : 0; }); }
+inline long long clock64() { return 0; }
+inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, int left) {
+    return (((uint64_t)high << 32 | low) << (left & 31)) >> 32;
+}
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __expf(float x) { return std::exp(x); }
 inline unsigned atomicCAS(uint32_t* p, uint32_t seen, uint32_t to) { const uint32_t was = *p; if (was == seen) *p = to; return was; }
 
@@ -167,13 +172,16 @@ inline unsigned atomicCAS(uint32_t* p, uint32_t seen, uint32_t to) { const uint3
 #include "args.cuh"
 
 inline int lane_id() { return threadIdx.x & 31; }
+inline u32 shared_address(const void*) { return 0; }
 inline int warp_id() { return threadIdx.x >> 5; }
+inline int uniform_warp() { return warp_id(); }
 template <class To, class From>
 inline To loaded(const From* p) { To v; memcpy(&v, p, sizeof v); return v; }
 inline float4 load_l2(const float* p) { return loaded<float4>(p); }
 inline uint4 load_l2(const void* p) { return loaded<uint4>((const char*)p); }
 inline float load_l2_one(const float* p) { return *p; }
 inline uint2 load_l2_u32x2(const void* p) { return loaded<uint2>((const char*)p); }
+inline void store_two(void* p, u32 x, u32 y) { const u32 v[2] = {x, y}; memcpy(p, v, sizeof v); }
 inline void store_four(float* p, float4 v) { memcpy(p, &v, sizeof v); }
 inline void copy_async_16(void* to, const void* from, bool there) {
     if (there) memcpy(to, from, 16); else memset(to, 0, 16);
@@ -185,6 +193,8 @@ inline void copies_done() {}
 inline u32 count_up(u32* p, u32 n) { return *p += n, *p - n; }
 inline void prefetch_l2(const void*) {}
 inline uint4 load_once(const void* p) { return load_l2(p); }
+inline void send_word(float* p, float x) { *p = x; }
+inline float await_word(const LayerArgs&, const float* p) { return *p; }
 
 inline u16 to_f16(float x) { const _Float16 half = x; u16 v; memcpy(&v, &half, 2); return v; }
 inline float f16(u16 x) { _Float16 half; memcpy(&half, &x, 2); return half; }

@@ -19,6 +19,39 @@ _SHIMS = {
     "attn_ptx.cuh": "emulated.h",
     "stream.cuh": "emulated_stream.h",
 }
+# What mono does where rows are alone: split makes heads itself and waits for scores only.
+_DIRECT_CU = """#include "attn.cuh"
+static void direct_scores(LayerArgs a) {
+    ScoreAhead ahead;
+    fetch_scores(a, ahead);
+    stage_scores(a, ahead, smem, false);
+}
+static void direct_attend(LayerArgs a) {
+    const StepRows s = step_rows(a);
+    fetch_split(a, s, blockIdx.x, smem);
+    stage_split(a, s, blockIdx.x, smem, REHEARSAL);
+    __syncthreads();
+    fetch_split(a, s, blockIdx.x, smem);
+    stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
+}
+"""
+# The kernels of unfused.cu that are not the experts', whose copies have no emulation.
+_PROJECTIONS_CU = """#include "output.cuh"
+static void unfused_qkv(LayerArgs a) {
+    Stream s;
+    s.open(smem);
+    run_qkv(a, s, smem);
+}
+static void unfused_o(LayerArgs a) {
+    Stream s;
+    s.open(smem);
+    int next = 0;
+    fill_o(a, s, next);
+    const OutputAhead known(a);
+    run_o(a, s, known, smem);
+}
+"""
+_MADE = {"direct.cu": _DIRECT_CU, "projections.cu": _PROJECTIONS_CU}
 _ENTRY = """%s
 static Kernel kernels[] = {%s};
 extern "C" void run_kernel(int number, int block, const LayerArgs* a) {
@@ -26,9 +59,12 @@ extern "C" void run_kernel(int number, int block, const LayerArgs* a) {
 }
 """
 # What each file of kernels/ has that takes `LayerArgs`.
-ATTENTION = {"attn.cu": ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge")}
+ATTENTION = {
+    "attn.cu": ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge"),
+    "direct.cu": ("direct_scores", "direct_attend"),
+}
 DENSE_LAYER = {
-    "unfused.cu": ("unfused_qkv", "unfused_o"),
+    "projections.cu": ("unfused_qkv", "unfused_o"),
     "full.cu": ("unfused_full",),
     "dense.cu": ("unfused_dense_up", "unfused_dense_down"),
 }
@@ -46,6 +82,8 @@ class Emulated:
         for name, header in _SHIMS.items():
             (folder / name).write_text(_SHIM % header)
             shutil.copy(Path(__file__).with_name(header), folder)
+        for name, text in _MADE.items():
+            (folder / name).write_text(text)
         self._entries = [name for names in files.values() for name in names]
         includes = "\n".join(f'#include "{file}"\n#undef KERNEL' for file in files)
         (folder / "all.cpp").write_text(_ENTRY % (includes, ", ".join(self._entries)))

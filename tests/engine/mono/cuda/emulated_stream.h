@@ -3,7 +3,10 @@
 #pragma once
 #include "emulated.h"
 
-constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200;
+constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200, PLACES_AT = EMULATED_SHARED - 64;
+inline void open_barrier(u32, int) {}
+inline void arrive_at(u32) {}
+inline void wait_for(u32, u32) {}
 struct Slot {
     unsigned put = 0, arrived = 0;  // how many pieces it was asked to hold, and held
     const u8* from;
@@ -13,18 +16,18 @@ struct Slot {
 inline Slot slots[WARPS][RING_SLOTS];
 
 struct Stream {
-    int room, put_at, at;
+    int warp, room, put_at, at;
     unsigned taken;  // pieces that the slots from `at` on have held before
     void open(char*) {
-        room = RING_SLOTS, put_at = at = 0, taken = 0;
+        warp = warp_id(), room = RING_SLOTS, put_at = at = 0, taken = 0;
         if (lane_id() == 0)
-            for (Slot& slot : slots[warp_id()]) slot.put = slot.arrived = 0;
+            for (Slot& slot : slots[warp]) slot.put = slot.arrived = 0;
         __syncwarp();
     }
     void put(const u8* from, u32 bytes) {
         if ((uintptr_t)from % 16 || bytes % 16 || bytes > SLOT_BYTES || room < 1) abort();
         if (lane_id() == 0) {
-            Slot& slot = slots[warp_id()][put_at];
+            Slot& slot = slots[warp][put_at];
             slot.put++, slot.from = from, slot.bytes = bytes;
             memset(slot.data, 0xff, SLOT_BYTES);
         }
@@ -36,7 +39,7 @@ struct Stream {
         while (room && next < count) put(piece(next++), bytes);
     }
     const char* take() {
-        Slot& slot = slots[warp_id()][at];
+        Slot& slot = slots[warp][at];
         while (slot.put == taken) yield();
         if (slot.arrived < slot.put) memcpy(slot.data, slot.from, slot.bytes), slot.arrived = slot.put;
         return slot.data;

@@ -107,6 +107,23 @@ def test_whoever_ends_last_merges_like_a_kernel_of_its_own() -> None:
     assert not one.tensors["merge_counts"].any()
 
 
+@pytest.mark.parametrize("kv", ["fp8", "mxfp4", "bf16"])
+def test_rows_alone_need_nothing_but_scores_of_the_stage_before(kv: str) -> None:
+    requests = (Asked(200), Asked(2304), Asked(3000), Asked(255))
+    layer, step = attention_world(requests, 4, kv, "fp8", seed=7)
+    alone = with_sums(picked(step, range(4)), step, range(4))
+    staged, direct = run(layer, step), copied(layer)
+    kernels, fields = build(4, kv, "fp8"), direct.fields | alone.tensors
+    kernels.launch("direct_scores", range(BLOCKS), fields)
+    assert torch.isnan(alone.tensors["queries"]).all()
+    kernels.launch("direct_attend", range(8 * 4), fields)
+    for ours, theirs in zip(direct.stores, staged.stores, strict=True):
+        for part, other in zip(ours.parts(), theirs.parts(), strict=True):
+            assert torch.equal(part.view(torch.uint8), other.view(torch.uint8))
+    for name in ("chosen", "merged", "attended", "attended_back"):
+        assert torch.equal(alone.tensors[name], step.tensors[name]), name
+
+
 @pytest.mark.parametrize("blocks", [20, 128, 129, 520])
 @pytest.mark.parametrize("scores", ["equal", "few", "NaN", "rising"])
 def test_blocks_are_chosen_as_the_reference_chooses(blocks: int, scores: str) -> None:

@@ -110,6 +110,11 @@ def test_mxfp4_comes_back(mxfp4: tuple[torch.Tensor, torch.Tensor]) -> None:
     assert torch.equal(mxfp4_unpack(again, again_scale), mxfp4_unpack(data, scale))
 
 
+def turn(word: int, left: int) -> int:
+    """Return 32 bits turned left."""
+    return (word << left | word >> 32 - left) & 0xFFFFFFFF
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.integers(0, 5), LANE, st.data())
 def test_mxfp4_as_the_kernel_reads_it(
@@ -123,11 +128,13 @@ def test_mxfp4_as_the_kernel_reads_it(
 ) -> None:
     j = data.draw(st.integers(0, 3))
     tiles, wanted = read[0][expert, piece, tile], read[1]
-    word = int(tiles[512 * step + 16 * lane + 4 * j :][:4].view(torch.int32)) & 0xFFFFFFFF
+    first = 512 * step + 16 * lane + 8 * (j // 2)
+    v, w = (int(both) & 0xFFFFFFFF for both in tiles[first : first + 8].view(torch.int32))
+    rest, word = v & 0x06030603 | w << 2 & 0x180C180C, (v, w)[j % 2]
     g, q = divmod(lane, 4)
     nibbles = int(tiles[3072 + 32 * (step // 2) + 2 * (8 * (q // 2) + g) + step % 2])
-    last = (word << 1) & 0x80008000 | (word >> 3) & 0x01800180 | (word >> 7) & 0x00400040
-    for number, pair in enumerate((word & MASK, word << 3 & MASK, word << 6 & MASK, last)):
+    turned = (word, word << 4, turn(word, 10), turn(rest, (6, 12)[j % 2]))
+    for number, pair in enumerate(each & MASK for each in turned):
         side, k = number % 2, 384 * piece + 64 * step + 16 * q + 4 * j + 2 * (number // 2)
         scale = bf16((238 + (nibbles >> 4 * side & 15)) << 7)
         top = 2.0 ** (int(tiles[3072 + 96 + 2 * g + side]) - 127)

@@ -44,8 +44,8 @@ struct LayerArgs {
     float* index_queries;  // unused: blocks make the index queries that they need
     float* scores;         // [ROWS][REACH_PAGES]
     int* chosen;           // [ROWS][TOPK_BLOCKS] ascending, -1: none
-    float* partials;       // [ROWS][PARTITIONS][HEADS][DIM + 4]: sum of p v, then max, sum of p;
-                           // over all keys: [ROWS][REACH_PARTITIONS + REACH_GROUPS] such (attn_full.cuh)
+    float* partials;       // [ROWS][PARTITIONS][HEADS][DIM + 4]: a share, max, sum of p, weight (attn_split);
+                           // over all keys: [ROWS][REACH_PARTITIONS + REACH_GROUPS] such (attn_full)
     float* merged;         // [HEADS][ROWS][DIM] as float32: what a judge looks at
     float* mid;            // [ROWS][HIDDEN] the stream after attention
     u16* mid_normed;       // bf16 [ROWS][HIDDEN]: mid (1 + w), before the norm's factor

@@ -77,15 +77,13 @@ __device__ __forceinline__ void put_mxfp4_group(float x, int lane, u8* codes, u8
     const float most = max_nan(warp_max_nan(size), 0x1p-120f);
     const int exponent = __float_as_uint(most) >> 23 & 255;
     float errors[2];
-    int code[2], chosen = 0;
+    int code[2] = {}, chosen = 0;
     if (exponent < 255) {
         code[0] = mxfp4_code(size, exponent - 2, errors[0]);
         code[1] = mxfp4_code(size, exponent - 1, errors[1]);
         chosen = warp_halving(errors[1]) < warp_halving(errors[0]);
-    } else {
-        code[0] = 0;
     }
-    const u32 nibble = code[chosen ? 1 : 0] | __float_as_uint(x) >> 28 & 8;
+    const u32 nibble = (chosen ? code[1] : code[0]) | __float_as_uint(x) >> 28 & 8;
     const u32 next = __shfl_down_sync(ALL_LANES, nibble, 1);
     if (lane % 2 == 0) codes[lane / 2] = nibble | next << 4;
     if (lane == 0) *scale = exponent < 255 ? exponent - 2 + chosen : 255;
@@ -167,14 +165,36 @@ __device__ __forceinline__ u32 mxfp4_pair(u32 word, int i, u32 factors) {
     return times_bf16x2((sign & 0x80008000u) | (size & 0x01c001c0u), factors);
 }
 
-// The two operand registers of MMA number i, a constant once loops are unrolled.
+// fp8: every other operand is made with integer instructions, which run beside the few conversions of
+// a clock. A code's seven bits under its sign, moved to where f16 has them, are 2^-8 of the number
+// (subnormals too), so sums of such operands are kept apart. NaN becomes 480: a vector of NaN shows in
+// its scale or in the other operands.
+#ifndef FP8_BITS
+#define FP8_BITS 1
+#endif
+template <int KIND>
+constexpr float BITS_BACK = KIND == FP8 && FP8_BITS ? 256.0f : 1.0f;
+
+// The codes in the upper bytes of both halves as f16 times 2^-8, or (no FP8_BITS) as f16.
+__device__ __forceinline__ u32 upper_codes_to_f16x2(u32 codes) {
+    if (!FP8_BITS) return e4m3_to_f16x2(__byte_perm(codes, 0, 0x4431));
+    return (codes & 0x80008000u) | (codes >> 1 & 0x3f803f80u);
+}
+
+// The two operand registers of MMA number i, a constant once loops are unrolled; where i is odd they
+// want BITS_BACK.
 template <int KIND>
 __device__ __forceinline__ void operand(const u32 (&words)[Words<KIND>::COUNT], u32 factors, int i,
                                         u32& first, u32& second) {
     if constexpr (KIND == BF16) {
         first = words[2 * i], second = words[2 * i + 1];
     } else if constexpr (KIND == FP8) {
-        first = e4m3_to_f16x2(words[i]), second = e4m3_to_f16x2(words[i] >> 16);
+        if (i % 2) {
+            first = upper_codes_to_f16x2(__byte_perm(words[i], 0, 0x1404));
+            second = upper_codes_to_f16x2(__byte_perm(words[i], 0, 0x3424));
+        } else {
+            first = e4m3_to_f16x2(words[i]), second = e4m3_to_f16x2(words[i] >> 16);
+        }
     } else {
         first = mxfp4_pair(words[i / 2], 2 * (i % 2), factors);
         second = mxfp4_pair(words[i / 2], 2 * (i % 2) + 1, factors);

@@ -73,15 +73,15 @@ __device__ __forceinline__ void make_fresh(const LayerArgs& a, u32 fresh) {
         const bool key = item % 2 == 0;
         float x[4];
         make_head(a, key ? K_HEAD : V_HEAD, row, x);
-        keep_token(a, key, row, x);
+        keep_own(a, key ? K_HEAD : V_HEAD, __ldg(a.slots + row), x);
     }
     __syncthreads();
 }
 
-__device__ __forceinline__ void make_queries(const LayerArgs& a, int row, SplitShared& shared) {
+__device__ __forceinline__ void make_row_queries(const LayerArgs& a, int row, SplitShared& shared) {
     float x[4];
     make_head(a, warp_id(), row, x);
-    keep_query_head(x, shared);
+    put_query(warp_id(), x, shared);
 }
 
 // Whether keys and values of the next task are asked for while one is worked on: bf16 has no registers
@@ -122,36 +122,57 @@ __device__ __forceinline__ void fetch_full(const LayerArgs& a, FullAhead& ahead,
 struct Merged {
     float4 sum;  // numbers 4 lane ... 4 lane + 3 of sum p v
     float best, total;
+    __device__ __forceinline__ float4 mean() const {
+        const float share = 1.0f / total;
+        return make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
+    }
 };
 
 // The lines `lines` and those behind it, `count` of them and 32 at most, in their order; HEADS lines
 // apart.
 __device__ __forceinline__ Merged merge_lines(const float* lines, int count) {
-    constexpr int AT_ONCE = 12, APART = HEADS * LINE;
+    constexpr int AT_ONCE = 8, APART = HEADS * LINE;
     const int lane = lane_id();
-    float2 end = make_float2(minus_infinity(), 0.0f);
-    if (lane < count) end = __ldcg((const float2*)(lines + lane * APART + DIM));
+    float4 end = make_float4(minus_infinity(), 0.0f, 0.0f, 0.0f);
+    if (lane < count) end = load_l2(lines + lane * APART + SHARE);
     Merged m = {};
-    float factor = 0, share = 0;
+    float factor = 0, total = 0;
 #pragma unroll 1
     for (int first = 0; first < count; first += AT_ONCE) {
-        float4 parts[AT_ONCE];
+        ShareWords parts[AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) parts[i] = load_l2(lines + min(first + i, count - 1) * APART + 4 * lane);
+        for (int i = 0; i < AT_ONCE; i++) parts[i] = load_share(lines + min(first + i, count - 1) * APART);
         if (first == 0) {
             m.best = warp_max(end.x);
-            factor = exp2_of(end.x - m.best), share = factor * end.y;
+            const float size = exp2_of(end.x - m.best);
+            factor = size * end.z, total = size * end.y;
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
             if (first + i >= count) break;  // behind the last line it is read again
             const float f = __shfl_sync(ALL_LANES, factor, first + i);
-            m.sum.x += f * parts[i].x, m.sum.y += f * parts[i].y;
-            m.sum.z += f * parts[i].z, m.sum.w += f * parts[i].w;
-            m.total += __shfl_sync(ALL_LANES, share, first + i);
+            const float4 part = share_of(parts[i]);
+            m.sum.x += f * part.x, m.sum.y += f * part.y, m.sum.z += f * part.z, m.sum.w += f * part.w;
+            m.total += __shfl_sync(ALL_LANES, total, first + i);
         }
     }
     return m;
+}
+
+// Write what was merged as a line.
+__device__ __forceinline__ void write_merged(const Merged& m, float* line) {
+    float4 mean = m.mean();
+    float weight = m.total;
+    if (HALF_LINES) {
+        float back;
+        const float most = fmaxf(fmaxf(fabsf(mean.x), fabsf(mean.y)), fmaxf(fabsf(mean.z), fabsf(mean.w)));
+        const float scale = f16_scale(warp_max(most), back);
+        weight *= back;
+        store_two(line + 2 * lane_id(), to_f16x2(scale * mean.x, scale * mean.y), to_f16x2(scale * mean.z, scale * mean.w));
+    } else {
+        store_four(line + 4 * lane_id(), mean);
+    }
+    if (lane_id() == 0) store_four(line + SHARE, make_float4(m.best, m.total, weight, 0.0f));
 }
 
 // Count `n` more of `wanted`, behind what the block wrote. Return whether that was the last of them;
@@ -181,14 +202,11 @@ __device__ __forceinline__ void finish_group(const LayerArgs& a, const FullRows&
         m = merge_lines(lines, size);
         if (level || groups == 1) break;
         float* merged = a.partials + (((long)row * ROW_LINES + REACH_PARTITIONS) * HEADS + head) * LINE;
-        float* to = merged + group * HEADS * LINE;
-        store_four(to + 4 * lane_id(), m.sum);
-        if (lane_id() == 0) *(float2*)(to + DIM) = make_float2(m.best, m.total);
+        write_merged(m, merged + group * HEADS * LINE);
         if (!count_last(counts, 1, groups, shared)) return;
         lines = merged, size = groups;
     }
-    const float share = 1.0f / m.total;
-    keep_merged(a, row, make_float4(share * m.sum.x, share * m.sum.y, share * m.sum.z, share * m.sum.w));
+    keep_merged(a, row, m.mean());
 }
 
 // ---- the stage -------------------------------------------------------------------------------
@@ -211,7 +229,7 @@ __device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead,
     clear_pads(a, s);
 #pragma unroll 1
     for (int task = ahead.task; task < ahead.end; task++) {
-        if (now.row != row) make_queries(a, row = now.row, shared);
+        if (now.row != row) make_row_queries(a, row = now.row, shared);
         if (!there) {
             make_fresh(a, now.fresh);
             load_partition(a, now, shared, keys, values);

@@ -14,7 +14,7 @@ __device__ __forceinline__ float head_norm_factor(const float (&x)[4]) {
     float squares = __fmul_rn(x[0], x[0]);
 #pragma unroll
     for (int j = 1; j < 4; j++) squares = __fadd_rn(squares, __fmul_rn(x[j], x[j]));
-    const float mean = __fadd_rn(__fdiv_rn(warp_halving(squares), (float)DIM), NORM_EPS);
+    const float mean = __fadd_rn(__fmul_rn(warp_halving(squares), 1.0f / DIM), NORM_EPS);
     return __fdiv_rn(1.0f, __fsqrt_rn(mean));
 }
 
@@ -61,18 +61,21 @@ __device__ __forceinline__ void make_head(const LayerArgs& a, int head, int row,
     x[0] = made.x, x[1] = made.y, x[2] = made.z, x[3] = made.w;
 }
 
-// Keep a row's own key or value in its cache.
-__device__ __forceinline__ void keep_token(const LayerArgs& a, bool key, int row, const float (&x)[4]) {
+// Keep a row's new key or value in its slot.
+__device__ __forceinline__ void keep_own(const LayerArgs& a, int head, int slot, const float (&x)[4]) {
+    const bool key = head == K_HEAD;
     put_vector<KV_KIND, true>(x, lane_id(), key ? a.keys : a.values,
-                              key ? a.key_scales : a.value_scales, __ldg(a.slots + row));
+                              key ? a.key_scales : a.value_scales, slot);
 }
 
+// Head number 0 ... STAGE_HEADS - 1 of those that are not the indexer's.
+__device__ __forceinline__ int stage_head(int number) { return number <= K_HEAD ? number : V_HEAD; }
+
 // Sixteen of the q, k and v heads of all rows; pads are left alone.
-__device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
+__device__ __forceinline__ void head_task(const LayerArgs& a, const StepRows& s, int task) {
     const int item = task * WARPS + warp_id(), lane = lane_id();
-    const int row = item / STAGE_HEADS, number = item % STAGE_HEADS;
-    if (row >= ROWS || __ldg(a.batch_ids + row) < 0) return;
-    const int head = number <= K_HEAD ? number : V_HEAD;
+    const int row = item / STAGE_HEADS, head = stage_head(item % STAGE_HEADS);
+    if (__shfl_sync(ALL_LANES, s.id, row & 31) < 0) return;  // a pad, or behind the last row
     float x[4];
     make_head(a, head, row, x);
     if (head < HEADS) {
@@ -81,5 +84,5 @@ __device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
             a.queries[((long)head * ROWS + row) * DIM + 32 * j + lane] = x[j];
         return;
     }
-    keep_token(a, head == K_HEAD, row, x);
+    keep_own(a, head, __shfl_sync(ALL_LANES, s.slot, row), x);
 }

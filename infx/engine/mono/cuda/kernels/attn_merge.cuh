@@ -2,32 +2,57 @@
 #pragma once
 #include "attn_split.cuh"
 
+// The lane's four numbers of a line's share, as loaded and as they are.
+struct ShareWords {
+    u32 of[HALF_LINES ? 2 : 4];
+};
+__device__ __forceinline__ ShareWords load_share(const float* line) {
+    ShareWords x;
+    if constexpr (HALF_LINES) {
+        const uint2 v = load_l2_u32x2(line + 2 * lane_id());
+        x.of[0] = v.x, x.of[1] = v.y;
+    } else {
+        const uint4 v = load_l2((const void*)(line + 4 * lane_id()));
+        x.of[0] = v.x, x.of[1] = v.y, x.of[2] = v.z, x.of[3] = v.w;
+    }
+    return x;
+}
+__device__ __forceinline__ float4 share_of(const ShareWords& x) {
+    if constexpr (HALF_LINES)
+        return make_float4(low_f16(x.of[0]), low_f16(x.of[0] >> 16), low_f16(x.of[1]), low_f16(x.of[1] >> 16));
+    else
+        return make_float4(__uint_as_float(x.of[0]), __uint_as_float(x.of[1]), __uint_as_float(x.of[2]),
+                           __uint_as_float(x.of[3]));
+}
+
 // x = attention's output of `head` of `row`, numbers 4 lane ... 4 lane + 3; 0 for a pad.
 __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int head) {
-    if (__ldg(a.batch_ids + row) < 0) return make_float4(0, 0, 0, 0);
-    const int count = (seen_keys(__ldg(a.positions + row)) + PARTITION - 1) / PARTITION;
+    // One load of both, so that no second trip hangs on the first: lane 0 the id, others the position.
+    const int known = __ldg((lane_id() ? a.positions : a.batch_ids) + row);
     const float* lines = a.partials + ((long)row * PARTITIONS * HEADS + head) * LINE;
-    float4 parts[PARTITIONS];
-    float2 ends[PARTITIONS];
+    float4 parts[PARTITIONS], ends[PARTITIONS];
 #pragma unroll
     for (int i = 0; i < PARTITIONS; i++) {
-        // Behind the last partition it is read again, and counts nothing.
-        const float* line = lines + min(i, count - 1) * (HEADS * LINE);
-        parts[i] = load_l2(line + 4 * lane_id());
-        ends[i] = __ldcg((const float2*)(line + DIM));
+        const float* line = lines + i * (HEADS * LINE);
+        parts[i] = share_of(load_share(line));
+        ends[i] = load_l2(line + SHARE);
     }
-    float best = ends[0].x, total = 0;
+    // All lines are asked for in one trip, with what says how many count; others hold anything.
+    const int id = __shfl_sync(ALL_LANES, known, 0), position = __shfl_sync(ALL_LANES, known, 1);
+    const int count = id < 0 ? 0 : (seen_keys(position) + PARTITION - 1) / PARTITION;
+    float best = minus_infinity(), total = 0;
 #pragma unroll
-    for (int i = 1; i < PARTITIONS; i++) best = fmaxf(best, ends[i].x);
+    for (int i = 0; i < PARTITIONS; i++) best = i < count ? fmaxf(best, ends[i].x) : best;
     float4 sum = {};
 #pragma unroll
     for (int i = 0; i < PARTITIONS; i++) {
-        const float factor = i < count ? exp2_of(ends[i].x - best) : 0.0f;
+        if (i >= count) break;
+        const float size = exp2_of(ends[i].x - best), factor = size * ends[i].z;
         sum.x += factor * parts[i].x, sum.y += factor * parts[i].y;
         sum.z += factor * parts[i].z, sum.w += factor * parts[i].w;
-        total += factor * ends[i].y;
+        total += size * ends[i].y;
     }
-    const float share = 1.0f / total;
+    const float share = count ? 1.0f / total : 0.0f;
     return make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
 }
 
@@ -54,11 +79,10 @@ __device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
     keep_merged(a, row, merge_head(a, row, warp_id()));
 }
 
-// One partition of a row; whoever finishes a row's last one merges them all. The order of the sum
-// is that of the partitions, whoever adds them, and no stage comes between split and merge.
-__device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows& s, int task,
-                                             char* smem) {
-    stage_split(a, s, task, smem);
+// Behind a partition of a row: whoever finishes a row's last one merges them all. The order of the
+// sum is that of the partitions, whoever adds them, and no stage comes between split and merge.
+__device__ __forceinline__ void finish_task(const LayerArgs& a, const StepRows& s, int task,
+                                            char* smem) {
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     if (__shfl_sync(ALL_LANES, s.id, row) < 0) {
         if (partition == 0) stage_merge(a, row);
@@ -75,4 +99,10 @@ __device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows&
     }
     __syncthreads();
     if (done == count) stage_merge(a, row);
+}
+
+__device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows& s, int task,
+                                             char* smem, Split how = STAGED_BEFORE) {
+    stage_split(a, s, task, smem, how);
+    finish_task(a, s, task, smem);
 }

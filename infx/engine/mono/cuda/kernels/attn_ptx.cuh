@@ -1,6 +1,7 @@
 // Instructions that attention alone needs, as PTX.
 #pragma once
 #include "common.cuh"
+#include "sync.cuh"
 
 constexpr u32 ALL_LANES = 0xffffffffu;
 
@@ -26,6 +27,9 @@ __device__ __forceinline__ uint2 load_l2_u32x2(const void* p) {
     asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p) : "memory");
     return v;
 }
+__device__ __forceinline__ void store_two(void* p, u32 x, u32 y) {
+    asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(x), "r"(y) : "memory");
+}
 // As one store: left to itself the compiler may make four of it.
 __device__ __forceinline__ void store_four(float* p, float4 v) {
     asm volatile("st.global.v4.f32 [%0], {%1,%2,%3,%4};"
@@ -43,6 +47,33 @@ __device__ __forceinline__ void copy_async_4(void* to, const void* from, bool th
 }
 // Wait for the thread's own copies.
 __device__ __forceinline__ void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Bring a line close before it is wanted.
+__device__ __forceinline__ void touch(const void* p) {
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+}
+// Bits that no score has: nobody has written it yet.
+constexpr u32 EMPTY = 0xffffffffu;
+constexpr int FOR_SCORES = 7;  // which wait gave up, beside those of mono.cuh
+// Write a float that another block may be waiting for.
+__device__ __forceinline__ void send_word(float* p, float x) {
+    asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(x) : "memory");
+}
+// Return a float that another block writes, once it is not EMPTY; wait no longer than `grid_wait`.
+__device__ __forceinline__ float await_word(const LayerArgs& a, const float* p) {
+    const long long start = clock64();
+    u32 v;
+    for (u32 polls = 1;; polls++) {
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+        if (v != EMPTY) break;
+        if (polls & 255) continue;
+        if (*(volatile u32*)a.give_up) break;
+        if (clock64() - start > GIVE_UP_CYCLES) {
+            give_up(a, FOR_SCORES, v);
+            break;
+        }
+    }
+    return __uint_as_float(v);
+}
 // Add `n` to a counter, after what the block wrote (thread 0, behind a __syncthreads) and before what
 // it will read; return what the counter held.
 __device__ __forceinline__ u32 count_up(u32* p, u32 n) {

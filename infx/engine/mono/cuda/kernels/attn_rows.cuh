@@ -8,6 +8,7 @@
 struct StepRows {
     int id;        // lane r: the batch id of row r, -1 for a pad and past the last row
     int position;  // lane r
+    int slot;      // lane r: where its token goes
     int last;      // lane r: the last position of its request, where it leads one
     int chunks;    // lane r: pairs of pages of its request if it leads one, else 0
     int first;     // lane r: the first score task of its request
@@ -19,6 +20,7 @@ __device__ __forceinline__ StepRows step_rows(const LayerArgs& a) {
     StepRows s;
     s.id = lane < ROWS ? __ldg(a.batch_ids + lane) : -1;
     s.position = lane < ROWS ? __ldg(a.positions + lane) : 0;
+    s.slot = lane < ROWS ? __ldg(a.slots + lane) : 0;
     const int before = __shfl_up_sync(ALL_LANES, s.id, 1);
     const bool leads = s.id >= 0 && (lane == 0 || before != s.id);
     // The leader gets the largest position of the rows behind it that are of its request.
@@ -39,6 +41,11 @@ __device__ __forceinline__ StepRows step_rows(const LayerArgs& a) {
     s.first = end - s.chunks;
     s.tasks = __shfl_sync(ALL_LANES, end, ROWS - 1);
     return s;
+}
+
+// Whether no two rows are of one request: then a row sees no token of the step but its own.
+__device__ __forceinline__ bool rows_alone(const StepRows& s) {
+    return ROWS == 1 || !__any_sync(ALL_LANES, s.id >= 0 && s.chunks == 0);
 }
 
 // The leader of the request that score task `task` belongs to, and its chunk.

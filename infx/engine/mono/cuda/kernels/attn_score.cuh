@@ -87,8 +87,9 @@ __device__ __forceinline__ void keep_query(uint2* quad, int place, const float (
 }
 
 // Copy a new index key to its slot of the cache.
-__device__ __forceinline__ void keep_fresh(const LayerArgs& a, int row, const ScoreShared& shared) {
-    const long slot = __ldg(a.slots + row);
+__device__ __forceinline__ void keep_fresh(const LayerArgs& a, const StepRows& s, int row,
+                                           const ScoreShared& shared) {
+    const long slot = __shfl_sync(ALL_LANES, s.slot, row);
     const int at = lane_id() * 2;
 #pragma unroll
     for (int byte = 0; byte < INDEX_BYTES; byte += 64)
@@ -98,32 +99,56 @@ __device__ __forceinline__ void keep_fresh(const LayerArgs& a, int row, const Sc
         a.index_scales[slot * 4 + lane_id()] = shared.fresh_scales[row][lane_id()];
 }
 
-// Make what this block's tasks need of their rows, a warp a head: index queries, then new index
-// keys.
-__device__ __forceinline__ void make_index_heads(const LayerArgs& a, const StepRows& s,
+// Item `item` of 2 ROWS: index queries, then new index keys; a row's key is another warp's than its
+// query, so that neither waits for the other.
+struct IndexHead {
+    int head, row;
+};
+__device__ __forceinline__ IndexHead index_head(int item) {
+    if (item < ROWS) return {IQ_HEAD, item};
+    return {IK_HEAD, (ROWS <= WARPS / 2 ? item : item + WARPS / 2) % ROWS};
+}
+__device__ __forceinline__ int leader_of_row(const StepRows& s, int row) {
+    const int id = __shfl_sync(ALL_LANES, s.id, row);
+    return __ffs(__ballot_sync(ALL_LANES, s.chunks > 0 && s.id == id)) - 1;
+}
+
+// Which of the warp's items this block's tasks need: a bit each, lowest first.
+constexpr int INDEX_ROUNDS = (2 * ROWS + WARPS - 1) / WARPS;
+__device__ __forceinline__ u32 index_heads_of(const StepRows& s) {
+    u32 needed = 0;
+#pragma unroll 1
+    for (int round = 0; round < INDEX_ROUNDS; round++) {
+        const int item = warp_id() + round * WARPS;
+        const IndexHead of = index_head(item);
+        const int leader = max(leader_of_row(s, of.row), 0);  // a pad has none
+        const int first = __shfl_sync(ALL_LANES, s.first, leader);
+        const int own = __shfl_sync(ALL_LANES, s.position, of.row) / (2 * BLOCK);
+        const int chunks = __shfl_sync(ALL_LANES, s.chunks, leader);
+        const bool live = item < 2 * ROWS && __shfl_sync(ALL_LANES, s.id, of.row) >= 0;
+        const bool here = of.head == IQ_HEAD ? owns_some(first, chunks) : owns_some(first + own, 1);
+        needed |= (u32)(live && here) << round;
+    }
+    return needed;
+}
+
+// Make what this block's tasks need of their rows, a warp a head.
+__device__ __forceinline__ void make_index_heads(const LayerArgs& a, const StepRows& s, u32 needed,
                                                  ScoreShared& shared) {
 #pragma unroll 1
-    for (int item = warp_id(); item < 2 * ROWS; item += WARPS) {
-        // A row's index key is another warp's than its query, so that neither waits for the other.
-        const int head = item < ROWS ? IQ_HEAD : IK_HEAD;
-        const int row = (item < ROWS || ROWS <= WARPS / 2 ? item : item + WARPS / 2) % ROWS;
-        const int id = __shfl_sync(ALL_LANES, s.id, row);
-        if (id < 0) continue;
-        const int leader = __ffs(__ballot_sync(ALL_LANES, s.chunks > 0 && s.id == id)) - 1;
-        const int first = __shfl_sync(ALL_LANES, s.first, leader);
-        const int own = __shfl_sync(ALL_LANES, s.position, row) / (2 * BLOCK);
-        const int chunks = __shfl_sync(ALL_LANES, s.chunks, leader);
-        if (!(head == IQ_HEAD ? owns_some(first, chunks) : owns_some(first + own, 1))) continue;
+    for (int item = warp_id(); needed; needed >>= 1, item += WARPS) {
+        if (!(needed & 1)) continue;
+        const IndexHead of = index_head(item);
         float x[4];
-        make_head(a, head, row, x);
-        if (head == IQ_HEAD) {
-            const int place = row - leader;
+        make_head(a, of.head, of.row, x);
+        if (of.head == IQ_HEAD) {
+            const int leader = leader_of_row(s, of.row), place = of.row - leader;
             keep_query(shared.queries[leader + place / QUAD][0], place, x);
         } else {
-            put_vector<INDEX_KIND, false>(x, lane_id(), shared.fresh[row],
-                                          shared.fresh_scales[row], 0);
+            put_vector<INDEX_KIND, false>(x, lane_id(), shared.fresh[of.row],
+                                          shared.fresh_scales[of.row], 0);
             __syncwarp();
-            keep_fresh(a, row, shared);
+            keep_fresh(a, s, of.row, shared);
         }
     }
 }
@@ -145,7 +170,7 @@ __device__ __forceinline__ float best_of_tile(const KeyTile& tile, const uint2 (
         mma<INDEX_KIND>(sums[i % 2], keys, query.x, query.y);
     }
 #pragma unroll
-    for (int n = 0; n < 4; n++) sums[0][n] += sums[1][n];
+    for (int n = 0; n < 4; n++) sums[0][n] += BITS_BACK<INDEX_KIND> * sums[1][n];
     const float low = token <= position ? sums[0][0] + sums[0][1] : minus_infinity();
     const float high = token + 8 <= position ? sums[0][2] + sums[0][3] : minus_infinity();
     float best = fmaxf(low, high);
@@ -178,20 +203,21 @@ __device__ __forceinline__ void score_task(const LayerArgs& a, const StepRows& s
     float best = shared.best[parity][row][8 * half];
 #pragma unroll
     for (int w = 1; w < 8; w++) best = fmaxf(best, shared.best[parity][row][8 * half + w]);
-    a.scores[(long)(leader + row) * REACH_PAGES + 2 * chunk + half] = best;
+    send_word(a.scores + (long)(leader + row) * REACH_PAGES + 2 * chunk + half, best);
 }
 
 // What a block may fetch before the projection is done: the index keys of its first tasks, and the
-// page of the next one.
+// page of the next one; and which heads it will make.
 struct ScoreAhead {
     StepRows rows;
+    u32 heads;
     KeyTile tiles[TILES_AHEAD];
     int page;
 };
 __device__ __forceinline__ void fetch_scores(const LayerArgs& a, ScoreAhead& ahead) {
     ahead.rows = step_rows(a);
     const int tasks = ahead.rows.tasks;
-    ahead.page = 0;
+    ahead.page = 0, ahead.heads = 0;
     int pages[TILES_AHEAD + 1], task = blockIdx.x;
     if (task >= tasks) return;
 #pragma unroll
@@ -200,20 +226,23 @@ __device__ __forceinline__ void fetch_scores(const LayerArgs& a, ScoreAhead& ahe
     for (int i = 0; i < TILES_AHEAD; i++)
         if (task + i * BLOCKS < tasks) load_tile(a, pages[i], ahead.tiles[i]);
     ahead.page = pages[TILES_AHEAD];
+    ahead.heads = index_heads_of(ahead.rows);
 }
 
 // The stage of all heads and of index scores; `ahead` is from fetch_scores. Blocks walk score
-// tasks, then head tasks, so that they begin on blocks that the scores leave idle.
-__device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahead, char* smem) {
+// tasks, then head tasks, so that they begin on blocks that the scores leave idle; `heads`: whether
+// the stage makes queries, keys and values, or split does for itself.
+__device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahead, char* smem,
+                                             bool heads = true) {
     ScoreShared& shared = *reinterpret_cast<ScoreShared*>(smem);
     const StepRows& s = ahead.rows;
-    mark(a, 30);
+    mark(a, 46);
     int task = blockIdx.x;
     if (task < s.tasks) {
-        make_index_heads(a, s, shared);
+        make_index_heads(a, s, ahead.heads, shared);
         __syncthreads();
     }
-    mark(a, 31);
+    mark(a, 47);
     for (int parity = 0; task < s.tasks; parity ^= 1, task += BLOCKS) {
         const int far = task + TILES_AHEAD * BLOCKS;
         KeyTile last;
@@ -226,7 +255,7 @@ __device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahe
         for (int i = 1; i < TILES_AHEAD; i++) ahead.tiles[i - 1] = ahead.tiles[i];
         ahead.tiles[TILES_AHEAD - 1] = last;
     }
-    mark(a, 32);
-    for (int number = task - s.tasks; number < HEAD_TASKS; number += BLOCKS) head_task(a, number);
-    mark(a, 33);
+    mark(a, 48);
+    for (int number = task - s.tasks; heads && number < HEAD_TASKS; number += BLOCKS) head_task(a, s, number);
+    mark(a, 49);
 }

@@ -16,7 +16,7 @@ struct SelectShared {
     u64 best[COUNTED];  // of each slice
     u64 least;          // the 16th of those
     int left;
-    u32 chosen[32];          // a bit a block
+    alignas(16) u32 chosen[32];  // a bit a block
     int pages[REACH_PAGES];  // the row's table
 };
 
@@ -25,8 +25,8 @@ __device__ __forceinline__ void fetch_pages(const LayerArgs& a, int row, int own
                                             SelectShared& shared) {
     const int t = threadIdx.x;
     const int* pages = a.pages + (long)row * a.page_stride + t;
-    if (t <= own) shared.pages[t] = __ldg(pages);
-    if (t + THREADS <= own) shared.pages[t + THREADS] = __ldg(pages + THREADS);
+    if (t <= own) copy_async_4(&shared.pages[t], pages, true);
+    if (t + THREADS <= own) copy_async_4(&shared.pages[t + THREADS], pages + THREADS, true);
     if (t < COUNTED) shared.keys[t] = 0;
     // Up to 16 blocks are chosen unseen.
     if (t < 32) shared.chosen[t] = t == 0 && own < TOPK_BLOCKS ? (2u << own) - 1 : 0;
@@ -82,18 +82,28 @@ __device__ __forceinline__ int leave_best(SelectShared& shared, u64 low, u64 hig
     return shared.left;
 }
 
-// The thread's scores of a row: of blocks t and t + THREADS.
-__device__ __forceinline__ float2 load_scores(const LayerArgs& a, int row, int own) {
+// The thread's scores of a row: of blocks t and t + THREADS. `awaited`: they may not be there yet.
+__device__ __forceinline__ float2 load_scores(const LayerArgs& a, int row, int own, bool awaited) {
     const float* scores = a.scores + (long)row * REACH_PAGES + threadIdx.x;
     float2 x = {0, 0};
-    if (threadIdx.x < own) x.x = load_l2_one(scores);
-    if (threadIdx.x + THREADS < own) x.y = load_l2_one(scores + THREADS);
+    if (own < TOPK_BLOCKS) return x;
+    if (threadIdx.x < own) x.x = awaited ? await_word(a, scores) : load_l2_one(scores);
+    if (threadIdx.x + THREADS < own)
+        x.y = awaited ? await_word(a, scores + THREADS) : load_l2_one(scores + THREADS);
     return x;
 }
 
 // A block's key: the row's own block is chosen in any case, what is behind it has none.
 __device__ __forceinline__ u64 key_of(float score, int block, int own) {
     return block > own ? 0 : key_of(block == own ? -minus_infinity() : score, block);
+}
+
+// Bits 0, 4, ... 28 of a word as bits 0, 1, ... 7.
+__device__ __forceinline__ u32 every_fourth(u32 word) {
+    word &= 0x11111111u;
+    word = (word | word >> 3) & 0x03030303u;
+    word = (word | word >> 6) & 0x000f000fu;
+    return (word | word >> 12) & 0xff;
 }
 
 // Mark the blocks that `row` attends to. All threads call it, behind fetch_pages.
@@ -110,16 +120,49 @@ __device__ __forceinline__ void choose_blocks(float2 scores, int own, SelectShar
         }
         const u64 key = shared.keys[t / 4];
         const u32 block = 0xffffffffu - (u32)key;
-        const bool chosen = larger(shared.keys, left, key) < TOPK_BLOCKS;
-        if (chosen && t % 4 == 0 && t / 4 < left)
+        const bool chosen = larger(shared.keys, left, key) < TOPK_BLOCKS && t / 4 < left;
+        if (count <= COUNTED) {
+            // Keys stand in the order of blocks: a warp's eight are a byte.
+            const u32 eight = every_fourth(__ballot_sync(ALL_LANES, chosen));
+            if (t % 32 == 0) reinterpret_cast<u8*>(shared.chosen)[t / 32] = eight;
+        } else if (chosen && t % 4 == 0) {
             atomicOr(&shared.chosen[block / 32], 1u << block % 32);
+        }
     }
+    copies_done();  // of the pages
     __syncthreads();
+}
+
+// The number of the set bit in `bits` before which `k` others stand; -1: there is none.
+__device__ __forceinline__ int place_of(u32 bits, int k) {
+    const u32 own = 1u << lane_id();
+    return __ffs(__ballot_sync(ALL_LANES, (bits & own) && __popc(bits & (own - 1)) == k)) - 1;
+}
+
+// As `chosen_pair` where no more than COUNTED blocks are: four words, which all lanes look at.
+__device__ __forceinline__ int2 chosen_pair_of_few(const SelectShared& shared, int k) {
+    const uint4 v = *(const uint4*)shared.chosen;
+    const u32 words[4] = {v.x, v.y, v.z, v.w};
+    int found[2];
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        int before = 0, word = 0, skipped = 0;
+        u32 bits = words[0];
+#pragma unroll
+        for (int w = 0; w < 3; w++) {
+            before += __popc(words[w]);
+            if (before <= k + n) bits = words[w + 1], word = w + 1, skipped = before;
+        }
+        const int place = place_of(bits, k + n - skipped);
+        found[n] = place < 0 ? -1 : 32 * word + place;
+    }
+    return make_int2(found[0], found[1]);
 }
 
 // The chosen blocks number k and k + 1, ascending; -1 where there are fewer. A warp's work: first a
 // lane has the bits of 32 blocks, then each lane one bit of the word that has the block.
-__device__ __forceinline__ int2 chosen_pair(const SelectShared& shared, int k) {
+__device__ __forceinline__ int2 chosen_pair(const SelectShared& shared, int k, int own) {
+    if (own < COUNTED) return chosen_pair_of_few(shared, k);
     const int lane = lane_id();
     const u32 word = shared.chosen[lane];
     int end = __popc(word);
@@ -134,8 +177,8 @@ __device__ __forceinline__ int2 chosen_pair(const SelectShared& shared, int k) {
         const int from = __ffs(__ballot_sync(ALL_LANES, end > k + n)) - 1;
         const u32 bits = __shfl_sync(ALL_LANES, word, from & 31);
         const int before = __shfl_sync(ALL_LANES, end, from & 31) - __popc(bits);
-        const bool it = (bits >> lane & 1) && before + __popc(bits & (1u << lane) - 1) == k + n;
-        found[n] = from < 0 ? -1 : 32 * from + __ffs(__ballot_sync(ALL_LANES, it)) - 1;
+        const int place = place_of(bits, k + n - before);
+        found[n] = from < 0 ? -1 : 32 * from + place;
     }
     return make_int2(found[0], found[1]);
 }

@@ -6,12 +6,21 @@
 // (heads are the rows of a matrix, keys the columns), then each warp mixes 64 keys' values of 32
 // dimensions. Sums have one order: keys of a matrix instruction, its 4 steps, 4 warps ascending.
 #pragma once
+#include "attn_head.cuh"
 #include "attn_select.cuh"
 #include "attn_values.cuh"
 
 constexpr int SPLIT_TASKS = ROWS * PARTITIONS;
 static_assert(SPLIT_TASKS <= BLOCKS, "a block has one task at most");
-constexpr int LINE = DIM + 4;            // a head's part: sum of p v, then max (of log2), sum of p
+// A head's part: its share of the output, then max (of log2), sum of p, what the share is multiplied
+// with when parts are added. fp8: shares are means of values of at most 896 in size, kept in f16
+// (LINES_F16), as each block of the output projection may read all of them; otherwise in float32.
+#ifndef LINES_F16
+#define LINES_F16 1
+#endif
+constexpr bool HALF_LINES = LINES_F16 && KV_KIND == FP8;
+constexpr int SHARE = HALF_LINES ? DIM / 2 : DIM;  // words of a share
+constexpr int LINE = SHARE + 4;
 constexpr float ROOT = 0.08838834764831845f * 1.4426950408889634f;  // 1 / sqrt(DIM), of log2
 constexpr int P_STRIDE = PARTITION + 8;  // halves; 4 banks on from head to head
 struct SplitShared {
@@ -28,10 +37,10 @@ struct SplitShared {
     };
 };
 
-// Keep the query of the warp's head as operands.
-__device__ __forceinline__ void keep_query_head(float (&x)[4], SplitShared& shared) {
+// Keep the query of a head as operands.
+__device__ __forceinline__ void put_query(int head, float (&x)[4], SplitShared& shared) {
     u16* halves = reinterpret_cast<u16*>(shared.queries);
-    const int head = warp_id(), lane = lane_id();
+    const int lane = lane_id();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const Meeting at = meeting_of<KV_KIND>(j, lane);
@@ -43,12 +52,27 @@ __device__ __forceinline__ void keep_query_head(float (&x)[4], SplitShared& shar
     }
 }
 
-__device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitShared& shared) {
+__device__ __forceinline__ void load_queries(const LayerArgs& a, int row, SplitShared& shared) {
+    const int head = warp_id(), lane = lane_id();
     float x[4];
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        x[j] = load_l2_one(a.queries + ((long)warp_id() * ROWS + row) * DIM + 32 * j + lane_id());
-    keep_query_head(x, shared);
+        x[j] = load_l2_one(a.queries + ((long)head * ROWS + row) * DIM + 32 * j + lane);
+    put_query(head, x, shared);
+}
+
+// Make the row's queries here, a warp a head; `own`: its key and value too, for this task's keys
+// have them among them.
+__device__ __forceinline__ void make_queries(const LayerArgs& a, const StepRows& s, int row,
+                                             bool own, SplitShared& shared) {
+#pragma unroll 1
+    for (int number = warp_id(); number < (own ? STAGE_HEADS : HEADS); number += WARPS) {
+        const int head = stage_head(number);
+        float x[4];
+        make_head(a, head, row, x);
+        if (head < HEADS) put_query(head, x, shared);
+        else keep_own(a, head, __shfl_sync(ALL_LANES, s.slot, row), x);
+    }
 }
 
 // A lane's keys of the warp's 16: numbers lane / 4 and lane / 4 + 8; scales of those whose scores
@@ -104,16 +128,18 @@ __device__ __forceinline__ float quad_sum(float x) {
 __device__ __forceinline__ void score_keys(Keys& keys, int count, SplitShared& shared,
                                            float (&own)[4], float (&other)[4]) {
     const int lane = lane_id(), warp = warp_id();
-    float sums[2][4] = {};
+    float sums[2][4] = {}, odd[2][4] = {};
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const uint4 queries = shared.queries[i][lane];
         u32 first, second;
         operand<KV_KIND>(keys.low, keys.factors[0], i, first, second);
-        mma<KV_KIND>(sums[0], queries, first, second);
+        mma<KV_KIND>(i % 2 ? odd[0] : sums[0], queries, first, second);
         operand<KV_KIND>(keys.high, keys.factors[1], i, first, second);
-        mma<KV_KIND>(sums[1], queries, first, second);
+        mma<KV_KIND>(i % 2 ? odd[1] : sums[1], queries, first, second);
     }
+#pragma unroll
+    for (int n = 0; n < 8; n++) sums[n / 4][n % 4] += BITS_BACK<KV_KIND> * odd[n / 4][n % 4];
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         const bool seen = 16 * warp + n / 2 * 8 + lane % 4 * 2 + n % 2 < count;
@@ -180,11 +206,17 @@ __device__ __forceinline__ float keep_probabilities(const Keys& keys, SplitShare
     return KV_KIND == MXFP4 ? MXFP4_UP : up;
 }
 
+#ifndef MIX_ROLLED
+#define MIX_ROLLED 1
+#endif
+constexpr int MIX_AT_ONCE = STAGED && MIX_ROLLED ? 1 : 4;
+
 // Sum p v of the warp's 64 keys and 32 dimensions; [d] of dimension 4 column + d.
 __device__ __forceinline__ void mix_values(const Values& values, const SplitShared& shared,
                                            float (&mixed)[4][4]) {
     const int head = lane_id() / 4;
-#pragma unroll
+    // Rolled up where it can be: code is fetched once a launch, and that takes longer than it runs.
+#pragma unroll MIX_AT_ONCE
     for (int step = 0; step < 4; step++) {
         const int key = value_key(step, 0);
         const uint4 p = {*(const u32*)&shared.p[head][key], *(const u32*)&shared.p[head + 8][key],
@@ -206,26 +238,31 @@ __device__ __forceinline__ void add(float4& sum, float4 other) {
 __device__ __forceinline__ void write_lines(const float (&mixed)[4][4], float up,
                                             SplitShared& shared, float* lines) {
     const int lane = lane_id(), dims = warp_id() % 4, part = warp_id() / 4;
+    const int head = lane / 4 + part / 2 * 8, dim = 32 * dims + lane % 4 * 8 + part % 2 * 4;
+    const float4 totals = *(const float4*)&shared.total[head][lane % 4 * 4];
+    const float total = quad_sum(totals.x + totals.y + (totals.z + totals.w));
+    float4 own[4];  // by column: the four dimensions that lie together
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        own[c] = make_float4(mixed[0][c], BITS_BACK<KV_KIND> * mixed[1][c], mixed[2][c],
+                             BITS_BACK<KV_KIND> * mixed[3][c]);
+    // f16 takes means before they are brought back to the values' scale.
+    const float share = (HALF_LINES ? 1.0f : up) / total, weight = HALF_LINES ? up * total : total;
     __syncthreads();  // the sums take the place of the values
 #pragma unroll
-    for (int c = 0; c < 4; c++)  // by column: the four dimensions that lie together
-        shared.mixed[part][dims][c][lane] =
-            make_float4(mixed[0][c], mixed[1][c], mixed[2][c], mixed[3][c]);
+    for (int c = 0; c < 4; c++) shared.mixed[part][dims][c][lane] = own[c];
     __syncthreads();
     float4 sum = shared.mixed[0][dims][part][lane];
 #pragma unroll
     for (int k = 1; k < 4; k++) add(sum, shared.mixed[k][dims][part][lane]);
-    const int head = lane / 4 + part / 2 * 8, dim = 32 * dims + lane % 4 * 8 + part % 2 * 4;
-    store_four(lines + head * LINE + dim,
-               make_float4(up * sum.x, up * sum.y, up * sum.z, up * sum.w));
+    sum = make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
+    float* line = lines + head * LINE;
+    if (HALF_LINES) store_two(line + dim / 2, to_f16x2(sum.x, sum.y), to_f16x2(sum.z, sum.w));
+    else store_four(line + dim, sum);
     if (warp_id() % 8) return;
     // Two warps: what a head's scores were and add up to.
-    const int own = lane / 4 + warp_id();
-    const float best = max_of_warps(shared.best[own]);
-    float total = shared.total[own][0];
-#pragma unroll
-    for (int w = 1; w < WARPS; w++) total += shared.total[own][w];
-    if (lane % 4 == 0) *(float2*)(lines + own * LINE + DIM) = make_float2(best, total);
+    const float best = max_of_warps(shared.best[head]);
+    if (lane % 4 == 0) store_four(line + SHARE, make_float4(best, total, weight, 0.0f));
 }
 
 // Keys that a row attends to: all its chosen blocks are full but its own, the last.
@@ -255,21 +292,44 @@ __device__ __forceinline__ void keep_chosen(const LayerArgs& a, int task, int2 b
     if (threadIdx.x < 2) a.chosen[2 * task + threadIdx.x] = threadIdx.x ? blocks.y : blocks.x;
 }
 
+// What a task of split may take for done when it begins.
+enum Split {
+    STAGED_BEFORE,  // all of the stage before
+    DIRECT,  // what the projection left: heads are made here, scores say when they are there. Only
+             // where rows are alone: the row's own token is the last key of its last partition
+    REHEARSAL,  // nothing: code is fetched and what it writes is written again by the same threads
+};
+
+struct Nothing {
+    __device__ __forceinline__ void operator()() const {}
+};
+
 // One partition of a row, behind fetch_split. Every task of a row chooses its blocks for itself.
+// `landed` is called once keys and values are there: memory has nothing to do for this task then.
+template <class Landed = Nothing>
 __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& s, int task,
-                                            char* smem) {
+                                            char* smem, Split how = STAGED_BEFORE,
+                                            const Landed& landed = Landed()) {
     const int count = keys_of(s, task);
     if (count <= 0) return keep_chosen(a, task, make_int2(-1, -1));
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     const int own = __shfl_sync(ALL_LANES, s.position, row) / BLOCK;
-    mark(a, 20);
-    const float2 block_scores = load_scores(a, row, own);
-    keep_queries(a, row, shared);
-    mark(a, 21);
+    mark(a, 51);
+    float2 block_scores = {0, 0};
+    if (how != STAGED_BEFORE) {
+        const int seen = seen_keys(__shfl_sync(ALL_LANES, s.position, row));
+        const bool last = how == DIRECT && seen == partition * PARTITION + count;
+        make_queries(a, s, row, last, shared);
+        if (how == DIRECT) block_scores = load_scores(a, row, own, true);
+    } else {
+        block_scores = load_scores(a, row, own, false);
+        load_queries(a, row, shared);
+    }
+    mark(a, 52);
     choose_blocks(block_scores, own, shared.select);
-    mark(a, 22);
-    const int2 blocks = chosen_pair(shared.select, 2 * partition);
+    mark(a, 53);
+    const int2 blocks = chosen_pair(shared.select, 2 * partition, own);
     int2 pages = make_int2(shared.select.pages[blocks.x], shared.select.pages[max(blocks.y, 0)]);
     if (count <= BLOCK) pages.y = pages.x;  // there is no second one
     Keys keys;
@@ -279,17 +339,18 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     load_scales(a, pages, count, keys);
     float scores[4], scores8[4];  // of heads lane / 4 and 8 more
     float mixed[4][4] = {};
-    mark(a, 23);
+    mark(a, 54);
     score_keys(keys, count, shared, scores, scores8);
     keep_chosen(a, task, blocks);
-    mark(a, 24);
+    mark(a, 55);
     __syncthreads();
     const float up = keep_probabilities(keys, shared, scores, scores8);
     copies_done();
     __syncthreads();
-    mark(a, 25);
+    mark(a, 56);
+    landed();
     mix_values(values, shared, mixed);
-    mark(a, 26);
+    mark(a, 57);
     write_lines(mixed, up, shared, a.partials + (long)task * HEADS * LINE);
-    mark(a, 27);
+    mark(a, 58);
 }

@@ -57,7 +57,7 @@ __device__ __forceinline__ void load_values(const LayerArgs& a, int2 pages, int 
     }
 }
 
-// The operands of a step: [dim][half], two keys each.
+// The operands of a step: [dim][half], two keys each; odd dimensions want BITS_BACK.
 __device__ __forceinline__ void value_operands(const ValueShared& shared, const Values& values,
                                                int step, u32 (&operands)[4][2]) {
     u32 words[4][2], factors[4] = {};
@@ -82,7 +82,8 @@ __device__ __forceinline__ void value_operands(const ValueShared& shared, const 
             if constexpr (KV_KIND == BF16)
                 out = __byte_perm(x[dim / 2], y[dim / 2], dim % 2 ? 0x7632 : 0x5410);
             else if constexpr (KV_KIND == FP8)
-                out = e4m3_to_f16x2(__byte_perm(x[0], y[0], dim | (dim + 4) << 4));
+                out = dim % 2 ? upper_codes_to_f16x2(__byte_perm(x[0], y[0], (dim | (dim + 4) << 8) << 4))
+                              : e4m3_to_f16x2(__byte_perm(x[0], y[0], dim | (dim + 4) << 4));
             else
                 out = mxfp4_pair(x[0] | y[0] << 16, dim,
                                  factors[2 * half] | factors[2 * half + 1] << 16);

@@ -5,6 +5,9 @@
 
 __device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
 __device__ __forceinline__ int warp_id() { return threadIdx.x >> 5; }
+// The same, and the compiler knows that it is the warp's: addresses made from it are uniform. All
+// lanes must call it together.
+__device__ __forceinline__ int uniform_warp() { return __shfl_sync(~0u, threadIdx.x >> 5, 0); }
 
 // What other blocks wrote in this launch is read from L2: an L1 line may be older.
 __device__ __forceinline__ float4 load_l2(const float* p) {
@@ -114,7 +117,7 @@ __device__ __forceinline__ float warp_max(float x) {
 __device__ __forceinline__ float norm_factor(float squares, float size) {
     return 1.0f / sqrtf(squares / size + NORM_EPS);
 }
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
 // A kernel that was launched as a dependent (PDL) may do what comes before this ahead of time.
 __device__ __forceinline__ void after_previous() {

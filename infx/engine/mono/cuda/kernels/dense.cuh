@@ -7,7 +7,7 @@
 // the blocks wait for each other.
 #pragma once
 #include "attn_ptx.cuh"
-#include "mxfp4.cuh"
+#include "up.cuh"
 
 constexpr int DENSE_TILES = DENSE_SIZE / 8;
 static_assert(DENSE_TILES == OUT_TILES, "a block has as many tiles of `up` as of the stream");
@@ -26,11 +26,11 @@ static_assert(DENSE_PIECE <= SLOT_BYTES && OUT_TASKS <= RING_SLOTS, "down's weig
 constexpr float MIDS_SCALE = 1024.0f;
 
 __device__ __forceinline__ void fill_dense_up(const LayerArgs& a, Stream& s, int& next, int most = 2 * OUT_TASKS) {
-    const u8* from = a.up + (size_t)(warp_id() * DENSE_TILES + OUT_TASKS * blockIdx.x) * (2 * DENSE_PIECE);
+    const u8* from = a.up + (size_t)(s.warp * DENSE_TILES + OUT_TASKS * blockIdx.x) * (2 * DENSE_PIECE);
     s.fill(next, min(most, 2 * out_tiles_of_block()), DENSE_PIECE, [&](int i) { return from + i * DENSE_PIECE; });
 }
 __device__ __forceinline__ void fill_dense_down(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
-    const u8* from = a.down + (size_t)(warp_id() * OUT_TILES + OUT_TASKS * blockIdx.x) * DENSE_PIECE;
+    const u8* from = a.down + (size_t)(s.warp * OUT_TILES + OUT_TASKS * blockIdx.x) * DENSE_PIECE;
     s.fill(next, min(most, out_tiles_of_block()), DENSE_PIECE, [&](int i) { return from + i * DENSE_PIECE; });
 }
 
@@ -153,7 +153,7 @@ __device__ __forceinline__ void multiply_dense_up(const LayerArgs& a, Stream& s,
     s.release();
     fill_dense_up(a, s, next);
 #pragma unroll
-    for (int h = 0; h < HALVES; ++h) leave_sums(sums, c[h], h, x.first.back[h][0], x.first.back[h][1], ROWS);
+    for (int h = 0; h < HALVES; ++h) leave_sums(sums_of_warp(sums, s.warp), c[h], h, x.first.back[h][0], x.first.back[h][1], ROWS);
 }
 
 // One pair of gate and up of a row, of `now` tiles from the block's tile `done` on. Behind the sums' barrier.
@@ -221,18 +221,16 @@ struct DownAhead {
     Output outputs[OUT_OUTPUTS];
     float scale[OUT_OUTPUTS];
     __device__ __forceinline__ explicit DownAhead(const LayerArgs& a) {
+        fetch_outputs(a, a.mid, outputs);
 #pragma unroll
-        for (int n = 0; n < OUT_OUTPUTS; ++n) {
-            outputs[n] = Output(a, a.mid, n);
-            scale[n] = outputs[n].mine ? __ldg(a.down_scale + outputs[n].feature) : 0.0f;
-        }
+        for (int n = 0; n < OUT_OUTPUTS; ++n) scale[n] = outputs[n].mine ? __ldg(a.down_scale + outputs[n].feature) : 0.0f;
     }
 };
 
 __device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, int& next, const DownAhead& known, char* smem) {
     mark(a, 40);
     if (blockIdx.x >= OUT_BLOCKS) return;
-    float* sums = (float*)smem;
+    float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp);
     Columns<DOWN_SLICE / 32> x;
     load_mids(a, x);
     fill_dense_down(a, s, next);
@@ -243,15 +241,15 @@ __device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, in
         multiply_fp8(c, x, s.take());
         s.release();
 #pragma unroll
-        for (int h = 0; h < HALVES; ++h) leave_sums(sums + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
+        for (int h = 0; h < HALVES; ++h) leave_sums(own + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
     }
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < OUT_OUTPUTS; ++n) {
         const Output& to = known.outputs[n];
         if (!to.mine) continue;
-        float own = known.scale[n] * sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out);
-        a.stream_out[to.row * HIDDEN + to.feature] = to.live ? add_ranks(to.residual, own) : 0.0f;
+        float part = known.scale[n] * sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out);
+        a.stream_out[to.row * HIDDEN + to.feature] = to.live ? add_ranks(to.residual, part) : 0.0f;
     }
     mark(a, 42);
 }

@@ -61,19 +61,24 @@ __device__ __forceinline__ void multiply_fp8(float (&c)[HALVES][4], const Column
     }
 }
 
-// Leave the warp's sums of a task in `sums` [warp][row][OUT_PITCH].
-__device__ __forceinline__ void leave_sums(float* sums, const float (&c)[4], int h, float back0, float back1, int rows) {
-    int lane = lane_id(), row = 8 * h + 2 * (lane & 3), out = lane >> 2;
-    float* to = sums + (warp_id() * ROWS + row) * OUT_PITCH + out;
+// Where warp `warp` leaves its sums of a task: [row][OUT_PITCH], `SUM_ROWS` rows have room.
+template <int SUM_ROWS = ROWS>
+__device__ __forceinline__ float* sums_of_warp(float* sums, int warp) { return sums + warp * (SUM_ROWS * OUT_PITCH); }
+
+// Leave the sums of half `h` of the rows at `own`.
+__device__ __forceinline__ void leave_sums(float* own, const float (&c)[4], int h, float back0, float back1, int rows) {
+    int lane = lane_id(), row = 8 * h + 2 * (lane & 3);
+    float* to = own + row * OUT_PITCH + (lane >> 2);
     if (row < rows) to[0] = c[0] * back0, to[8] = c[2] * back0;
     if (row + 1 < rows) to[OUT_PITCH] = c[1] * back1, to[OUT_PITCH + 8] = c[3] * back1;
 }
 
 // Return the sum of a row and output over the block's warps, ascending.
+template <int SUM_ROWS = ROWS>
 __device__ __forceinline__ float sum_warps(const float* sums, int row, int out) {
     float total = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) total += sums[(w * ROWS + row) * OUT_PITCH + out];
+    for (int w = 0; w < WARPS; ++w) total += sums[(w * SUM_ROWS + row) * OUT_PITCH + out];
     return total;
 }
 
@@ -94,11 +99,11 @@ struct Qkv {
         first = block * QKV_TILES / QKV_BLOCKS;
         count = block < QKV_BLOCKS ? (block + 1) * QKV_TILES / QKV_BLOCKS - first : 0;
     }
-    // A piece is two tiles; the last may be one.
-    __device__ __forceinline__ void fill(const LayerArgs& a, Stream& s, int& next) const {
-        const u8* from = a.qkv + ((part * WARPS + warp_id()) * QKV_TILES + first) * 1536;
+    // A piece is two tiles; the last may be one. Up to tile `until`.
+    __device__ __forceinline__ void fill(const LayerArgs& a, Stream& s, int& next, int until = QKV_TASKS) const {
+        const u8* from = a.qkv + ((part * WARPS + s.warp) * QKV_TILES + first) * 1536;
 #pragma unroll 1
-        while (s.room && next < count) {
+        while (s.room && next < min(count, until)) {
             s.put(from + 1536 * next, next + 1 < count ? 3072 : 1536);
             next += 2;
         }
@@ -138,35 +143,41 @@ __device__ __forceinline__ void write_qkv(const LayerArgs& a, int part, int firs
     }
 }
 
-// Load the warp's slice of all rows, and its squares. Everything is asked for before anything is used.
-__device__ __forceinline__ void load_stream(const LayerArgs& a, int first, Columns<QKV_SLICE / 32>& x, float (&squares)[HALVES]) {
-    constexpr int QUADS = QKV_SLICE / 16;  // a lane's numbers are 4 and 4 of each 32
-    int lane = lane_id(), from = first + 8 * (lane & 3);
-    float4 w[QUADS], v[HALVES][QUADS];
+// The warp's slice of all rows of the stream, as loaded: a lane's numbers are 4 and 4 of each 32.
+struct StreamSlice {
+    static constexpr int QUADS = QKV_SLICE / 16;
+    float4 norm[QUADS], x[HALVES][QUADS];
+
+    __device__ __forceinline__ void load(const LayerArgs& a, int first) {
+        int lane = lane_id(), from = first + 8 * (lane & 3);
 #pragma unroll
-    for (int h = 0; h < HALVES; ++h)
+        for (int h = 0; h < HALVES; ++h)
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
-            int row = 8 * h + (lane >> 2);
-            v[h][i] = make_float4(0, 0, 0, 0);
-            if (row < ROWS) v[h][i] = load_l2(a.stream_in + row * HIDDEN + from + 32 * (i / 2) + 4 * (i % 2));
-        }
+            for (int i = 0; i < QUADS; ++i) {
+                int row = 8 * h + (lane >> 2);
+                x[h][i] = make_float4(0, 0, 0, 0);
+                if (row < ROWS) x[h][i] = load_l2(a.stream_in + row * HIDDEN + from + 32 * (i / 2) + 4 * (i % 2));
+            }
 #pragma unroll
-    for (int i = 0; i < QUADS; ++i) w[i] = __ldg((const float4*)(a.attention_norm + from + 32 * (i / 2) + 4 * (i % 2)));
-#pragma unroll
-    for (int h = 0; h < HALVES; ++h) {
-        float numbers[4 * QUADS];
-        squares[h] = 0;
-#pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
-            float4 y = v[h][i];
-            squares[h] += y.x * y.x + y.y * y.y + y.z * y.z + y.w * y.w;
-            numbers[4 * i] = y.x * w[i].x, numbers[4 * i + 1] = y.y * w[i].y;
-            numbers[4 * i + 2] = y.z * w[i].z, numbers[4 * i + 3] = y.w * w[i].w;
-        }
-        make_columns(x, h, numbers);
+        for (int i = 0; i < QUADS; ++i) norm[i] = __ldg((const float4*)(a.attention_norm + from + 32 * (i / 2) + 4 * (i % 2)));
     }
-}
+    // Make its columns, and this lane's share of the squares.
+    __device__ __forceinline__ void columns(Columns<QKV_SLICE / 32>& to, float (&squares)[HALVES]) const {
+#pragma unroll
+        for (int h = 0; h < HALVES; ++h) {
+            float numbers[4 * QUADS];
+            squares[h] = 0;
+#pragma unroll
+            for (int i = 0; i < QUADS; ++i) {
+                float4 y = x[h][i], w = norm[i];
+                squares[h] += y.x * y.x + y.y * y.y + y.z * y.z + y.w * y.w;
+                numbers[4 * i] = y.x * w.x, numbers[4 * i + 1] = y.y * w.y;
+                numbers[4 * i + 2] = y.z * w.z, numbers[4 * i + 3] = y.w * w.w;
+            }
+            make_columns(to, h, numbers);
+        }
+    }
+};
 
 // Bring to L2 what later stages read of small vectors: each would cost them a trip to memory.
 __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
@@ -183,14 +194,24 @@ __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
     if (p) prefetch_l2(p);
 }
 
-__device__ __forceinline__ void run_qkv(const LayerArgs& a, Stream& s, int& next, char* smem) {
+// The stage. Weights that the ring holds are asked for in two parts: one piece a warp before the
+// kernel before this one has ended (PDL), the rest behind the stream, which would wait for them.
+__device__ __forceinline__ void run_qkv(const LayerArgs& a, Stream& s, char* smem) {
     Qkv task;
-    float *sums = (float*)smem, *all_squares = (float*)(smem + STAGE_BYTES - 1024);
+    int next = 0;
+    task.fill(a, s, next, 2);
+    after_previous();
+    float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp), *all_squares = (float*)(smem + STAGE_BYTES - 1024);
     Columns<QKV_SLICE / 32> x;
     float squares[HALVES];
     mark(a, 0);
-    load_stream(a, task.part * (HIDDEN / QKV_PARTS) + warp_id() * QKV_SLICE, x, squares);
-    prefetch_vectors(a);
+    {
+        StreamSlice slice;
+        slice.load(a, task.part * (HIDDEN / QKV_PARTS) + s.warp * QKV_SLICE);
+        task.fill(a, s, next);
+        prefetch_vectors(a);
+        slice.columns(x, squares);
+    }
     leave_squares(all_squares, squares);
     mark(a, 1);
     for (int done = 0; done < task.count; done += QKV_AT_ONCE) {
@@ -205,7 +226,7 @@ __device__ __forceinline__ void run_qkv(const LayerArgs& a, Stream& s, int& next
                 task.fill(a, s, next);
             }
 #pragma unroll
-            for (int h = 0; h < HALVES; ++h) leave_sums(sums + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
+            for (int h = 0; h < HALVES; ++h) leave_sums(own + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
         }
         __syncthreads();
         mark(a, 2);

@@ -1,84 +1,65 @@
 // The mono arm: a layer inside one persistent kernel. Between two stages a block arrives, asks for
 // the weights of what it does next, works on what it already may, and waits.
 #pragma once
-#include "mxfp4.cuh"
+#include "down.cuh"
 #include "sync.cuh"
-#if ATTENTION
-#include "attn.cuh"
-#endif
+#include "up.cuh"
 
 // Which wait gave up, in its record.
 enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP };
 
-// The layer from the fused projection's sums to what the output projection reads.
-__device__ __forceinline__ void attend(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    u32 token = grid_arrive(a);
 #if ATTENTION
-    ScoreAhead ahead;
-    fetch_scores(a, ahead);
-    mark(a, 4);
-    grid_wait(a, token, AFTER_QKV);
-    mark(a, 5);
-    stage_scores(a, ahead, smem);
-    mark(a, 6);
-    token = grid_arrive(a);
-    fetch_split(a, ahead.rows, blockIdx.x, smem);
-    // Not earlier: what attention reads first must not queue behind 98 KB of weights a block.
-    fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_SCORES);
-    mark(a, 7);
-    if (blockIdx.x < SPLIT_TASKS) {
-        if (ROWS <= FOLDED_ROWS) stage_split(a, ahead.rows, blockIdx.x, smem);
-        else stage_attend(a, ahead.rows, blockIdx.x, smem);
-    }
-    mark(a, 8);
-    token = grid_arrive(a);
-    grid_wait(a, token, AFTER_ATTENTION);
-#else
-    fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_QKV);
+#include "attn_mono.cuh"
 #endif
-}
 
 // Nothing of the next stage is asked for before the arrival: its release waits for what is under way.
-__device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    Qkv().fill(a, s, asked);
-    run_qkv(a, s, asked, smem);
-    attend(a, s, smem);
-
-    run_o(a, s, smem);
+// And what a stage waits for first is asked for before what it needs later: the memory answers in order.
+__device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, char* smem) {
+#if ATTENTION
+    prepare_attention(a);
+#endif
+    run_qkv(a, s, smem);
+#if ATTENTION
+    u32 token = attend(a, s, smem);
+#else
     u32 token = grid_arrive(a);
-    int router = 0, shared = 0;
+    int filled = 0;
+    fill_o(a, s, filled);
+#endif
+    const OutputAhead known(a);
+    grid_wait(a, token, AFTER_ATTENTION);
+
+    run_o(a, s, known, smem);
+    token = grid_arrive(a);
+    int router = 0;
     fill_router(a, s, router);
-    fill_up_shared(a, s, shared);
     mark(a, 14);
     grid_wait(a, token, AFTER_O);
 
-    run_router(a, s, smem);
+    run_router(a, s, smem, [&] { fill_up_shared(a, s); });
     token = grid_arrive(a);
     mark(a, 29);
     deal_shared(a, smem);
-    const Deal& deal = deal_of(smem);
+    PieceColumns x;
+    load_up_shared(a, x, smem);
     grid_wait(a, token, AFTER_ROUTER);
 
     mark(a, 28);
     deal_experts(a, smem);
     mark(a, 32);
-    UpFeed up(a, deal);
+    Ahead ahead(smem);
+    ask_up(a, ahead, smem);
+    const Deal& deal = deal_of(smem);
+    UpFeed up(a, deal, s);
     up.fill(a, deal, s);
-    PieceColumns x;
-    x.of = -1;
-    // The shared expert's weights are there, the chosen ones' are on their way.
-    run_up_shared(a, s, x, smem);
-    up.fill(a, deal, s);
-    run_up(a, s, x, up, smem);
+    run_up(a, s, places, x, ahead, up, smem);
     token = grid_arrive(a);
-    DownFeed down(deal);
+    DownFeed down(deal, s);
     down.fill(a, deal, s);
+    Output outputs[OUT_OUTPUTS];
+    fetch_outputs(a, a.mid, outputs);
     mark(a, 36);
     grid_wait(a, token, AFTER_UP);
 
-    run_down(a, s, down, smem);
+    run_down(a, s, down, outputs, smem);
 }

@@ -6,34 +6,36 @@
 #if LAYER_KIND == DENSE
 #include "attn_full.cuh"
 
-// From the fused projection's sums to what the output projection reads, over all keys.
-__device__ __forceinline__ void attend_full(const LayerArgs& a, Stream& s, char* smem) {
+// From the fused projection's sums to what the output projection reads, over all keys: the token of the
+// last arrival.
+__device__ __forceinline__ u32 attend_full(const LayerArgs& a, Stream& s, char* smem) {
     u32 token = grid_arrive(a);
     FullAhead ahead;
     fetch_full(a, ahead, smem);
-    mark(a, 4);
+    mark(a, 44);
     grid_wait(a, token, AFTER_QKV);
     stage_full(a, ahead, smem);
     token = grid_arrive(a);
     int asked = 0;
     fill_o(a, s, asked);
-    grid_wait(a, token, AFTER_ATTENTION);
+    return token;
 }
 #endif
 
 __device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, char* smem) {
-    int asked = 0;
-    Qkv().fill(a, s, asked);
-    after_previous();
-    run_qkv(a, s, asked, smem);
 #if LAYER_KIND == DENSE
-    attend_full(a, s, smem);
+    run_qkv(a, s, smem);
+    u32 token = attend_full(a, s, smem);
 #else
-    attend(a, s, smem);
+    prepare_attention(a);
+    run_qkv(a, s, smem);
+    u32 token = attend(a, s, smem);
 #endif
+    const OutputAhead known(a);
+    grid_wait(a, token, AFTER_ATTENTION);
 
-    run_o(a, s, smem);
-    u32 token = grid_arrive(a);
+    run_o(a, s, known, smem);
+    token = grid_arrive(a);
     int up = 0;
     fill_dense_up(a, s, up, DENSE_AHEAD);
     mark(a, 14);
@@ -43,9 +45,9 @@ __device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, c
     token = grid_arrive(a);
     int down = 0;
     fill_dense_down(a, s, down, DENSE_AHEAD);
-    const DownAhead known(a);
+    const DownAhead own(a);
     mark(a, 36);
     grid_wait(a, token, AFTER_UP);
 
-    run_dense_down(a, s, down, known, smem);
+    run_dense_down(a, s, down, own, smem);
 }

@@ -1,6 +1,7 @@
 // The output projection: attention's output, a head a warp, then ranks and residual.
 #pragma once
 #include "fp8.cuh"
+#include "sync.cuh"
 #if ATTENTION
 #include "attn.cuh"
 #endif
@@ -23,25 +24,43 @@ __device__ __forceinline__ float add_ranks(float residual, float own) {
     return residual + total;
 }
 
-__device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next) {
-    s.fill(next, out_tiles_of_block(), 2048, [&](int i) {
-        return a.o + (warp_id() * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
+// Ask for no more than `most` of the block's pieces.
+__device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
+    s.fill(next, min(out_tiles_of_block(), next + most), 2048, [&](int i) {
+        return a.o + (s.warp * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
     });
 }
 
-// One of a thread's outputs, and what is known of it before the sum: fetched while weights travel.
+// One of a thread's outputs, and what is known of it before the sum: fetched before the stage.
 struct Output {
     int at, row, out, feature;  // its tile of the block, row of the step, output of the tile
     bool mine, live;
     float residual;
-    Output() = default;
-    __device__ __forceinline__ Output(const LayerArgs& a, const float* stream, int n) {
+    __device__ __forceinline__ void fetch(const LayerArgs& a, const float* stream, int n) {
         int i = threadIdx.x + n * THREADS;
         out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
         mine = at < out_tiles_of_block();
         feature = 16 * (OUT_TASKS * blockIdx.x + at) + out;
+        residual = mine ? load_l2_one(stream + row * HIDDEN + feature) : 0.0f;
         live = mine && __ldg(a.batch_ids + row) >= 0;
-        residual = live ? load_l2_one(stream + row * HIDDEN + feature) : 0.0f;
+    }
+};
+__device__ __forceinline__ void fetch_outputs(const LayerArgs& a, const float* stream, Output (&outputs)[OUT_OUTPUTS]) {
+#pragma unroll
+    for (int n = 0; n < OUT_OUTPUTS; ++n) outputs[n].fetch(a, stream, n);
+}
+
+// What the output projection needs besides sums.
+struct OutputAhead {
+    Output outputs[OUT_OUTPUTS];
+    float scale[OUT_OUTPUTS], norm[OUT_OUTPUTS];
+    __device__ __forceinline__ explicit OutputAhead(const LayerArgs& a) {
+        fetch_outputs(a, a.stream_in, outputs);
+#pragma unroll
+        for (int n = 0; n < OUT_OUTPUTS; ++n) {
+            scale[n] = outputs[n].mine ? __ldg(a.o_scale + outputs[n].feature) : 0.0f;
+            norm[n] = outputs[n].mine ? __ldg(a.mlp_norm + outputs[n].feature) : 0.0f;
+        }
     }
 };
 
@@ -111,8 +130,8 @@ __device__ __forceinline__ void write_mid(const LayerArgs& a, const Output& to, 
     if (to.out == 0 && to.mine) squares[to.at * ROWS + to.row] = square;
 }
 
-__device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, char* smem) {
-    float* sums = (float*)smem;
+__device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const OutputAhead& known, char* smem) {
+    float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp);
     Columns<DIM / 32> x;
     mark(a, 10);
     load_attended(a, x, smem);
@@ -124,18 +143,15 @@ __device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, char* smem)
         multiply_fp8(c, x, s.take());
         s.release();
 #pragma unroll
-        for (int h = 0; h < HALVES; ++h) leave_sums(sums + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
+        for (int h = 0; h < HALVES; ++h) leave_sums(own + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
     }
     mark(a, 12);
     float* squares = sums + OUT_TASKS * SUMS_FLOATS;  // [task][row]
-    float scale[OUT_OUTPUTS], norm[OUT_OUTPUTS];
+    __syncthreads();
 #pragma unroll
     for (int n = 0; n < OUT_OUTPUTS; ++n) {
-        Output to(a, a.stream_in, n);
-        scale[n] = to.mine ? __ldg(a.o_scale + to.feature) : 0.0f;
-        norm[n] = to.mine ? __ldg(a.mlp_norm + to.feature) : 0.0f;
-        if (n == 0) __syncthreads();
-        write_mid(a, to, to.mine ? sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out) : 0.0f, scale[n], norm[n], squares);
+        const Output& to = known.outputs[n];
+        write_mid(a, to, to.mine ? sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out) : 0.0f, known.scale[n], known.norm[n], squares);
     }
     __syncthreads();
     if (threadIdx.x < ROWS) {

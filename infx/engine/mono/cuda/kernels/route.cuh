@@ -12,23 +12,33 @@ static_assert(ROUTER_TASKS <= BLOCKS, "the router is one round");
 
 __device__ __forceinline__ void fill_router(const LayerArgs& a, Stream& s, int& next) {
     s.fill(next, blockIdx.x < ROUTER_TASKS ? 1 : 0, 1536, [&](int) {
-        return a.router + ((size_t)blockIdx.x * WARPS + warp_id()) * 1536;
+        return a.router + ((size_t)blockIdx.x * WARPS + s.warp) * 1536;
     });
 }
 
-__device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* smem) {
+// `behind` asks for what is wanted later: behind the loads of the stage itself.
+template <class Behind>
+__device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* smem, const Behind& behind) {
     mark(a, 20);
-    if (blockIdx.x >= ROUTER_TASKS) return;
+    if (blockIdx.x >= ROUTER_TASKS) return behind();
     int part = blockIdx.x / ROUTER_TILES, tile = blockIdx.x % ROUTER_TILES, lane = lane_id();
-    int first = part * (HIDDEN / ROUTER_PARTS) + warp_id() * ROUTER_SLICE + 4 * (lane & 3);
+    int first = part * (HIDDEN / ROUTER_PARTS) + s.warp * ROUTER_SLICE + 4 * (lane & 3);
     u32 high[HALVES][6], low[HALVES][6];
+    float4 mid[HALVES][3];
 #pragma unroll
     for (int h = 0; h < HALVES; ++h)
 #pragma unroll
         for (int t = 0; t < 3; ++t) {
-            int row = 8 * h + (lane >> 2), k = first + 16 * t;
-            float4 v = make_float4(0, 0, 0, 0), w = __ldg((const float4*)(a.mlp_norm + k));
-            if (row < ROWS) v = load_l2(a.mid + row * HIDDEN + k);
+            int row = 8 * h + (lane >> 2);
+            mid[h][t] = make_float4(0, 0, 0, 0);
+            if (row < ROWS) mid[h][t] = load_l2(a.mid + row * HIDDEN + first + 16 * t);
+        }
+    behind();
+#pragma unroll
+    for (int h = 0; h < HALVES; ++h)
+#pragma unroll
+        for (int t = 0; t < 3; ++t) {
+            float4 v = mid[h][t], w = __ldg((const float4*)(a.mlp_norm + first + 16 * t));
             v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
             u32 x = to_bf16x2(v.x, v.y), y = to_bf16x2(v.z, v.w);
             high[h][2 * t] = x, high[h][2 * t + 1] = y;
@@ -49,7 +59,7 @@ __device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* 
     s.release();
     float* sums = (float*)smem;
 #pragma unroll
-    for (int h = 0; h < HALVES; ++h) leave_sums(sums, c[h], h, 1.0f, 1.0f, ROWS);
+    for (int h = 0; h < HALVES; ++h) leave_sums(sums_of_warp(sums, s.warp), c[h], h, 1.0f, 1.0f, ROWS);
     __syncthreads();
     if (threadIdx.x < 16 * ROWS) {
         int out = threadIdx.x % 16, row = threadIdx.x / 16;
@@ -133,7 +143,7 @@ __device__ __forceinline__ void route_row(const LayerArgs& a, Deal& deal, int ro
         total += p;
     }
     if (lane > TOPK) return;
-    deal.weight[row][lane] = lane < TOPK ? ROUTED_SCALE * own / total : 1.0f;
+    deal.weight[row][lane] = lane < TOPK ? __fdividef(ROUTED_SCALE * own, total) : 1.0f;
     if (lane == TOPK) return;
     deal.expert[row * TOPK + lane] = chosen;
     atomicOr(&deal.seen[chosen / 32], 1u << (chosen % 32));

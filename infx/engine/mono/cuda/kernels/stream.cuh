@@ -9,7 +9,8 @@
 constexpr int RING_SLOTS = 3;  // two on their way while one is read
 constexpr int SLOT_BYTES = 3200;  // 16 outputs x 384 inputs of MXFP4 with their scales, whole lines
 constexpr int RING_BYTES = WARPS * RING_SLOTS * SLOT_BYTES;
-constexpr int SHARED_BYTES = STAGE_BYTES + RING_BYTES + WARPS * RING_SLOTS * 8;
+constexpr int PLACES_AT = STAGE_BYTES + RING_BYTES + WARPS * RING_SLOTS * 8;  // experts.cuh
+constexpr int SHARED_BYTES = PLACES_AT + 64;
 
 // A piece that does not come (an address that is wrong) ends the kernel instead of hanging it.
 constexpr int MOST_TRIES = 1 << 22;
@@ -18,8 +19,11 @@ constexpr int MOST_TRIES = 1 << 22;
 // so that code, activations and norms stay.
 constexpr u64 EVICT_FIRST = 0x12F0000000000000ull;
 
-__device__ __forceinline__ void open_barrier(u32 barrier) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barrier) : "memory");
+__device__ __forceinline__ void open_barrier(u32 barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void arrive_at(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 __device__ __forceinline__ void wait_for(u32 barrier, u32 parity) {
     u32 done = 0;
@@ -30,7 +34,15 @@ __device__ __forceinline__ void wait_for(u32 barrier, u32 parity) {
     }
 }
 
+// One lane of the warp, the same each time.
+__device__ __forceinline__ bool elected() {
+    u32 own;
+    asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(own));
+    return own;
+}
+
 struct Stream {
+    int warp;
     char* data;              // the warp's slots
     u32 arrived;             // shared address of their mbarriers
     int room, put_at, at;    // free slots; the slot to fill next, the slot to read next
@@ -38,18 +50,19 @@ struct Stream {
 
     // Each warp readies its own; no other thread ever touches it.
     __device__ __forceinline__ void open(char* smem) {
-        data = smem + STAGE_BYTES + warp_id() * (RING_SLOTS * SLOT_BYTES);
-        arrived = shared_address(smem + STAGE_BYTES + RING_BYTES) + warp_id() * (RING_SLOTS * 8);
+        warp = uniform_warp();
+        data = smem + STAGE_BYTES + warp * (RING_SLOTS * SLOT_BYTES);
+        arrived = shared_address(smem + STAGE_BYTES + RING_BYTES) + warp * (RING_SLOTS * 8);
         room = RING_SLOTS;
         put_at = at = 0;
         parity = 0;
-        if (lane_id() < RING_SLOTS) open_barrier(arrived + 8 * lane_id());
+        if (lane_id() < RING_SLOTS) open_barrier(arrived + 8 * lane_id(), 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         __syncwarp();
     }
 
     __device__ __forceinline__ void put(const u8* from, u32 bytes) {
-        if (lane_id() == 0) {
+        if (elected()) {
             u32 bar = arrived + 8 * put_at;
             asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
             asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"

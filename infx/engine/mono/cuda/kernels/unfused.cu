@@ -1,6 +1,7 @@
 // The unfused arm: a kernel a stage, the same device functions as mono's. Each fills its ring before
 // it waits for the kernel before it, which is at once unless it was launched as a dependent (PDL).
-#include "mxfp4.cuh"
+#include "down.cuh"
+#include "up.cuh"
 
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS, 1) name(const __grid_constant__ LayerArgs a)
 
@@ -17,10 +18,7 @@ __device__ __forceinline__ void load_deal(const LayerArgs& a, Deal& deal) {
 KERNEL(unfused_qkv) {
     Stream s;
     s.open(smem);
-    int next = 0;
-    Qkv().fill(a, s, next);
-    after_previous();
-    run_qkv(a, s, next, smem);
+    run_qkv(a, s, smem);
 }
 
 KERNEL(unfused_o) {
@@ -28,8 +26,9 @@ KERNEL(unfused_o) {
     s.open(smem);
     int next = 0;
     fill_o(a, s, next);
+    const OutputAhead known(a);
     after_previous();
-    run_o(a, s, smem);
+    run_o(a, s, known, smem);
 }
 
 KERNEL(unfused_router) {
@@ -38,40 +37,43 @@ KERNEL(unfused_router) {
     int next = 0;
     fill_router(a, s, next);
     after_previous();
-    run_router(a, s, smem);
+    run_router(a, s, smem, [] {});
 }
 
 KERNEL(unfused_up) {
     Stream s;
     s.open(smem);
-    int shared = 0;
-    fill_up_shared(a, s, shared);
+    Places places;
+    places.open(smem);
+    fill_up_shared(a, s);
     after_previous();
     mark(a, 29);
     deal_shared(a, smem);
-    const Deal& deal = deal_of(smem);
+    PieceColumns x;
+    load_up_shared(a, x, smem);
     deal_experts(a, smem);
     mark(a, 32);
-    PieceColumns x;
-    x.of = -1;
-    UpFeed feed(a, deal);
+    Ahead ahead(smem);
+    ask_up(a, ahead, smem);
+    const Deal& deal = deal_of(smem);
+    UpFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_up_shared(a, s, x, smem);
-    feed.fill(a, deal, s);
-    run_up(a, s, x, feed, smem);
+    run_up(a, s, places, x, ahead, feed, smem);
     if (blockIdx.x == 0) store_deal(a, deal);
 }
 
 KERNEL(unfused_down) {
     Stream s;
     s.open(smem);
+    Output outputs[OUT_OUTPUTS];
     after_previous();
     Deal& deal = deal_of(smem);
     load_deal(a, deal);
+    fetch_outputs(a, a.mid, outputs);
     __syncthreads();
-    DownFeed feed(deal);
+    DownFeed feed(deal, s);
     feed.fill(a, deal, s);
-    run_down(a, s, feed, smem);
+    run_down(a, s, feed, outputs, smem);
 }
 
 // What a pure read of the same bytes takes: every warp of 264 blocks sums 16 bytes a lane.

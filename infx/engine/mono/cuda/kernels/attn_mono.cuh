@@ -1,0 +1,104 @@
+// The attention half inside of mono: from the fused projection's sums to what the output projection
+// reads.
+//
+// Where rows are alone (one of a request each, as without drafts) no barrier stands between scores
+// and split. A score says itself that it is there: words are EMPTY before, which no score is. Split
+// makes the row's queries itself, and its key and value where they are among the task's keys, while
+// the scores are on their way. So nothing but the scores comes from other blocks, and a mailbox costs
+// one trip through L2 where a barrier and the loads behind it cost three.
+//
+// Code that a launch has not yet run is fetched line by line, which takes longer than to run it: a
+// block that has no scores to make runs its split task once while it waits for the projection.
+//
+// The output projection's weights, 98 KB a block, fill the queues of L2 for 3 us: what anybody reads
+// meanwhile comes that much later. Blocks with a split task ask for them when their keys and values
+// are there, the others a slot at a time.
+//
+// Split tasks begin at the last block, score tasks at the first: at few rows they are not the same
+// blocks. A block walks its score tasks before it waits for anybody's scores, so no wait is for ever.
+#pragma once
+#include "attn.cuh"
+#include "output.cuh"
+
+#ifndef DIRECT_ROWS
+#define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
+#endif
+#ifndef REHEARSE_ROWS
+#define REHEARSE_ROWS 0  // up to so many rows blocks without scores to make go through split once before
+#endif
+#ifndef O_PAUSE
+#define O_PAUSE 1000  // cycles between two slots of o's weights that a block without a split task asks for
+#endif
+#ifndef O_LANDED
+#define O_LANDED 1  // blocks with one ask for theirs when its keys and values are there; 0: when it is done
+#endif
+
+// What attention wants of a launch before its projection is done: mailboxes are emptied (whoever
+// writes them waits for all blocks first), what the step says comes close.
+__device__ __forceinline__ void prepare_attention(const LayerArgs& a) {
+    if (DIRECT_ROWS)
+        for (int i = blockIdx.x * THREADS + threadIdx.x; i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
+            reinterpret_cast<u32*>(a.scores)[i] = EMPTY;
+    constexpr int LINE_INTS = 32;
+    const int row = warp_id(), lane = lane_id();
+    if (row < ROWS && lane * LINE_INTS < a.page_stride) touch(a.pages + (long)row * a.page_stride + lane * LINE_INTS);
+    if (row == WARPS - 1 && lane < 3) touch(lane == 0 ? a.batch_ids : lane == 1 ? a.positions : a.slots);
+}
+
+__device__ __forceinline__ void pause(int cycles) {
+    const long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
+
+// Ask for what is left of the output projection's weights; `slowly`: a slot at a time.
+__device__ __forceinline__ void fill_rest_of_o(const LayerArgs& a, Stream& s, int asked, bool slowly) {
+#pragma unroll 1
+    for (int slot = 0; slot < OUT_TASKS && asked < out_tiles_of_block(); slot++) {
+        if (O_PAUSE && slowly) pause(O_PAUSE);
+        fill_o(a, s, asked, slowly ? 1 : OUT_TASKS);
+    }
+}
+
+// Scores, and what comes between them and split; return how split may begin.
+__device__ __forceinline__ Split run_scores(const LayerArgs& a, ScoreAhead& ahead, bool direct, char* smem) {
+    stage_scores(a, ahead, smem, !direct);
+    if (direct) {
+        __syncthreads();  // split's shared memory is that of scores
+        return DIRECT;
+    }
+    grid_wait(a, grid_arrive(a), AFTER_SCORES);
+    mark(a, 50);
+    return STAGED_BEFORE;
+}
+
+// Return the token of the last arrival: whoever reads attention's output waits for it.
+__device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem) {
+    const u32 token = grid_arrive(a);
+    ScoreAhead ahead;
+    fetch_scores(a, ahead);
+    mark(a, 44);
+    const StepRows& rows = ahead.rows;
+    const int task = BLOCKS - 1 - (int)blockIdx.x;
+    const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
+    const bool idle = direct && (int)blockIdx.x >= rows.tasks;  // until others' scores are there
+    Split how = REHEARSAL;
+    int asked = 0;
+#pragma unroll 1
+    for (int turn = ROWS <= REHEARSE_ROWS && STAGED && splits && idle ? 0 : 1; turn < 2; turn++) {
+        if (turn) {
+            grid_wait(a, token, AFTER_QKV);
+            mark(a, 45);
+            how = run_scores(a, ahead, direct, smem);
+        }
+        if (!splits) break;
+        fetch_split(a, rows, task, smem);
+        stage_split(a, rows, task, smem, how, [&] {
+            if (O_LANDED && turn) fill_o(a, s, asked);
+        });
+    }
+    if (splits && ROWS > FOLDED_ROWS) finish_task(a, rows, task, smem);
+    mark(a, 59);
+    const u32 last = grid_arrive(a);
+    fill_rest_of_o(a, s, asked, !splits);
+    return last;
+}

@@ -1,0 +1,96 @@
+// What both stages of the experts share: whose rows a warp multiplies with, and where sums meet.
+//
+// A warp's slice of K is a piece (mxfp4.cuh) of one output tile after another; the rows that chose
+// the expert stand in its registers meanwhile. Those of the expert after it travel to shared memory
+// in time: a load that is only asked for when it is needed waits behind all the weights under way.
+#pragma once
+#include "mxfp4.cuh"
+#include "route.cuh"
+
+// Rows of an expert that are fetched ahead; for more, which is rare, a warp waits.
+constexpr int AHEAD_ROWS = ROWS < 2 ? ROWS : 2;
+constexpr int SLICE_BYTES = 2 * PIECE_SLICE;  // of one row
+constexpr int AHEAD_AT = DEAL_AT - WARPS * AHEAD_ROWS * SLICE_BYTES;
+
+struct Ahead {
+    char* rows;  // the warp's [AHEAD_ROWS][PIECE_SLICE]
+    int of;      // the expert, as index of the union, whose rows are there or on their way; -1: none's
+
+    __device__ __forceinline__ explicit Ahead(char* smem) : rows(smem + AHEAD_AT + warp_id() * (AHEAD_ROWS * SLICE_BYTES)), of(-1) {}
+
+    // Ask for the rows of expert `index`: `from(pair)` is where a row's numbers begin.
+    template <class From>
+    __device__ __forceinline__ void ask(const Deal& deal, int index, const From& from) {
+        constexpr int CHUNKS = SLICE_BYTES / 16;
+        int count = deal.count[index];
+        of = -1;
+        if (count > AHEAD_ROWS) return;
+        __syncwarp();  // All lanes have read what was there.
+#pragma unroll 1
+        for (int i = lane_id(); i < count * CHUNKS; i += 32)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                         ::"r"(shared_address(rows + 16 * i)), "l"(from(deal.pair[index][i / CHUNKS]) + 8 * (i % CHUNKS)) : "memory");
+        of = index;
+    }
+};
+
+// Load the columns of half `h` (8 rows) of expert `index`.
+template <class From>
+__device__ __forceinline__ void load_columns(const Deal& deal, PieceColumns& x, const Ahead& ahead, int index, int h, const From& from) {
+    int at = 8 * h + (lane_id() >> 2), q = lane_id() & 3;
+    bool mine = at < deal.count[index], there = ahead.of == index;
+    if (there) {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncwarp();
+    }
+    const char* kept = ahead.rows + at * SLICE_BYTES + 32 * q;
+    const u16* row = mine && !there ? from(deal.pair[index][at]) + 16 * q : nullptr;
+#pragma unroll
+    for (int i = 0; i < 2 * PIECE_TILES; ++i) {
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (mine) v = there ? *(const uint4*)(kept + 128 * (i / 2) + 16 * (i % 2)) : load_l2((const void*)(row + 64 * (i / 2) + 8 * (i % 2)));
+        x.b[4 * i] = v.x, x.b[4 * i + 1] = v.y, x.b[4 * i + 2] = v.z, x.b[4 * i + 3] = v.w;
+    }
+}
+
+// Where the warps' sums of a task of 8 rows meet: warps run ahead of each other by as many tasks as
+// there are places. A task's finisher sums it two tasks later, when others have left theirs too.
+constexpr int PLACES = 4, FINISH_BEHIND = 2;
+constexpr int PLACE_ROWS = ROWS < 8 ? ROWS : 8, PLACE_FLOATS = WARPS * PLACE_ROWS * OUT_PITCH;
+static_assert(4 * PLACES * PLACE_FLOATS <= AHEAD_AT, "places and rows ahead fit the stage's memory");
+
+struct Places {
+    float *sums, *own;  // of the first place: all warps', this one's
+    u32 left, free;     // shared addresses of an mbarrier a place
+    int warp, count;    // this warp, tasks whose sums it left
+
+    __device__ __forceinline__ void open(char* smem) {
+        sums = (float*)smem, warp = uniform_warp(), own = sums_of_warp<PLACE_ROWS>(sums, warp);
+        left = shared_address(smem + PLACES_AT), free = left + 8 * PLACES;
+        count = 0;
+        if (threadIdx.x < PLACES) {
+            open_barrier(left + 8 * threadIdx.x, WARPS);
+            open_barrier(free + 8 * threadIdx.x, 1);
+        }
+    }
+    // Leave the warp's sums of the next task: [warp][row of the half][outputs].
+    __device__ __forceinline__ void leave(const float (&c)[4], int rows) {
+        int place = count % PLACES, turn = count / PLACES;
+        if (turn) wait_for(free + 8 * place, (turn - 1) & 1);
+        leave_sums(own + place * PLACE_FLOATS, c, 0, 1.0f, 1.0f, rows);
+        __syncwarp();
+        if (lane_id() == 0) arrive_at(left + 8 * place);
+        ++count;
+    }
+    __device__ __forceinline__ bool finishes(int task) const { return task % WARPS == warp; }
+    // Return the sums of task `task`, once all warps have left theirs.
+    __device__ __forceinline__ const float* all(int task) const {
+        wait_for(left + 8 * (task % PLACES), task / PLACES & 1);
+        return sums + task % PLACES * PLACE_FLOATS;
+    }
+    // All lanes have read them.
+    __device__ __forceinline__ void give_back(int task) const {
+        __syncwarp();
+        if (lane_id() == 0) arrive_at(free + 8 * (task % PLACES));
+    }
+};
