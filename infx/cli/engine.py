@@ -64,21 +64,26 @@ def _probe(
     arm: Annotated[
         str, typer.Option("--arm", metavar="NAME", help="mono, unfused, or reference (torch)")
     ] = "mono",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="run every step as a replay of a graph (cuda)")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     from infx.cli.output import emit
 
     chosen, numbers, layers = _arm(arm), read_widths(widths), layers_of(device, num_layers)
+    if replay and (device != "cuda" or chosen == "reference"):
+        raise bad(f"--replay with --device {device} --arm {arm}: expected cuda, mono or unfused")
     needed = needed_bytes(layers, plain_torch=chosen == "reference")
     config = configured(device, model, weights, kv_cache, index_cache, needed)
     from infx.engine.mono.probe.probing import probe
 
     on_gpu = device == "cuda"
-    subject = _on_gpu(config, layers, chosen, numbers) if on_gpu else _here(config, chosen)
+    subject = _on_gpu(config, layers, chosen, numbers, replay) if on_gpu else _here(config, chosen)
     tally = probe(subject, range(seeds), numbers, _teller(seeds))
     if as_json:
         about = cuda_facts(config, layers) if on_gpu else facts(config)
-        told = {"arm": arm, "seeds": seeds, "widths": numbers, **about}
+        told = {"arm": arm, "seeds": seeds, "widths": numbers, "replay": replay, **about}
         emit("engine-probe", told | {"properties": _properties(tally)}, ok=tally.ok)
     else:
         _show(tally)
@@ -91,10 +96,13 @@ def _here(config: EngineConfig, arm: Any) -> Subject:
     return make_host(config, arm)
 
 
-def _on_gpu(config: EngineConfig, layers: int, arm: Any, widths: list[int]) -> Subject:
-    from infx.engine.mono.cuda.probed import device_host
+def _on_gpu(
+    config: EngineConfig, layers: int, arm: Any, widths: list[int], replay: bool
+) -> Subject:
+    from infx.engine.mono.cuda.probed import OnDevice, device_host
+    from infx.engine.mono.cuda.replayed import Replayed
 
-    return device_host(config, layers, arm, widths)
+    return device_host(config, layers, arm, widths, Replayed if replay else OnDevice)
 
 
 def _arm(name: str) -> Any:

@@ -27,6 +27,7 @@ from tests.engine.mono.cuda.stub_gpu import has_driver
         (["probe", "--device", "cuda", "--weights", "shipped"], ["bad-option", "random:SEED"]),
         (["check", "--device", "cuda", "--kv-cache-dtype", "fp32"], ["mono-kv-cache", "or mxfp4"]),
         (["check", "--device", "cuda", "--acceptance"], ["bad-option", "no model is served"]),
+        (["probe", "--replay"], ["bad-option", "--replay with --device cpu", "expected cuda"]),
         (["probe", "--num-layers", "3"], ["bad-option", "--num-layers 3", "--device cpu"]),
         (["bench", "--device", "tpu"], ["mono-device", "no such device"]),
         (["probe", "--arm", "triton"], ["bad-option", "--arm triton", "reference"]),

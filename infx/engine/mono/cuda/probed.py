@@ -84,20 +84,25 @@ class OnDevice:
 
     def prepare(self, step: StepRows) -> None:
         """Take a step, for the narrowest build that holds it."""
-        width = next(width for width in self._widths if width >= step.rows)
-        self._back_end.prepare(step, width)
+        self._back_end.prepare(step, self._width(step.rows))
+
+    def _width(self, rows: int) -> int:
+        return next(width for width in self._widths if width >= rows)
 
     def running(self, arm: Arm) -> Run:
         """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
-        launch = self._back_end.run if arm == "mono" else self._back_end.run_unfused
 
         def run(layer: int, stream: Numbers, out: Numbers) -> None:
             given, made = (torch.from_numpy(x).to(self._back_end.device) for x in (stream, out))
-            launch(layer, given, made)
+            self._launch(arm, layer, given, made)
             self._back_end.settle()
             out[:] = made.cpu().numpy()
 
         return run
+
+    def _launch(self, arm: Arm, layer: int, given: Tensor, made: Tensor) -> None:
+        run = self._back_end.run if arm == "mono" else self._back_end.run_unfused
+        run(layer, given, made)
 
     def routing(self, layer: int) -> npt.NDArray[np.int64]:
         """Return the experts [rows, topk] that the step's rows chose in ``layer``."""
@@ -113,17 +118,23 @@ class OnDevice:
         return [self._layers[layer][name][expert] for name in names for expert in chosen]
 
 
-def device_host(config: EngineConfig, layers: int, arm: Arm, widths: Collection[int]) -> Host:
+def device_host(
+    config: EngineConfig,
+    layers: int,
+    arm: Arm,
+    widths: Collection[int],
+    running: type[OnDevice] = OnDevice,
+) -> Host:
     """Return ``layers`` random layers, with builds of ``widths``, of one row and of the widest.
 
-    Types of caches and the seed are those of ``config``.
+    Types of caches and the seed are those of ``config``; ``running`` is what launches the layers.
     """
     model, weights = few_layers(layers), _drawn(config, layers)
     shape, kinds = built_shape(model), kinds_of(model)
     cache = _cache(model, World(shape, 0).pages, config.cache_kinds)
     if arm == "reference":
         return Host(arm, shape, kinds, _reference(model, weights, cache), cache)
-    hosted = OnDevice(CudaBackEnd(model, weights, cache), weights, {1, *widths, MOST_ROWS})
+    hosted = running(CudaBackEnd(model, weights, cache), weights, {1, *widths, MOST_ROWS})
     return Host(arm, shape, kinds, hosted, cache)
 
 

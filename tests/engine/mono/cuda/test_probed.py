@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,8 +11,14 @@ import torch
 from infx.cli.engine_cuda import FORMATS
 from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
-from infx.engine.mono.cuda import probed
-from infx.engine.mono.cuda.probed import decodes, device_check, device_host, few_layers
+from infx.engine.mono.cuda import probed, replayed
+from infx.engine.mono.cuda.probed import (
+    OnDevice,
+    decodes,
+    device_check,
+    device_host,
+    few_layers,
+)
 from infx.engine.mono.probe.arms import Hosted, Three
 from infx.engine.mono.probe.host import SIGNALLING_NAN, _spoiled
 from infx.engine.mono.probe.mono_check import MonoCheck
@@ -37,7 +44,10 @@ def config(k: int = 0) -> EngineConfig:
 
 
 def probed_by(
-    monkeypatch: pytest.MonkeyPatch, fault: str = "", arm: Arm = "mono", seed: int = 0
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str = "",
+    arm: Arm = "mono",
+    running: type[OnDevice] = OnDevice,
 ) -> Tally:
     toy_arms.install(monkeypatch, fault)
     # Spoiling 124 experts would write a gigabyte: a part of each stands for them here.
@@ -47,7 +57,7 @@ def probed_by(
         "experts",
         lambda self, layer, chosen: [part[0, 0, :8] for part in experts(self, layer, chosen)],
     )
-    return probe(device_host(config(), 1, arm, [1, 3]), [seed], [1, 3])
+    return probe(device_host(config(), 1, arm, [1, 3], running), [0], [1, 3])
 
 
 @pytest.mark.parametrize("arm", ["mono", "unfused"])
@@ -67,6 +77,27 @@ def test_rows_that_do_not_are_found(
     fault: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert probed_by(monkeypatch, fault).findings[wanted].differing
+
+
+def launched_again(launch: Callable[[], None]) -> Callable[[], None]:
+    """Stands for a graph: what is replayed is what was captured, with the numbers of now."""
+    launch()
+    return launch
+
+
+def test_replays_pass_the_probe_over_tensors_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures: list[None] = []
+
+    def capture(launch: Callable[[], None]) -> Callable[[], None]:
+        captures.append(None)
+        return launched_again(launch)
+
+    monkeypatch.setattr(replayed, "captured", capture)
+    tally = probed_by(monkeypatch, running=replayed.Replayed)
+    assert tally.ok, tally
+    # A graph for each number of rows that a step had, no more.
+    assert len(captures) < len(ToyArms.launches) / 4
+    assert len({stream_in for _, rows, stream_in, _ in ToyArms.launches if rows == 1}) == 1
 
 
 def test_a_spoiled_expert_is_no_number_and_comes_back() -> None:
