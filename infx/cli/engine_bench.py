@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from infx.cli import engine_bench_cpu, engine_bench_cuda
-from infx.cli.engine_options import Device, IndexCache, KvCache, bad, read_widths
+from infx.cli.engine_options import Device, IndexCache, KvCache, Model, Weights, bad, read_widths
 from infx.cli.options import Json
 
 __all__ = ["HELP", "bench"]
@@ -20,16 +20,8 @@ HELP = "Time a layer: mono, unfused, and plain torch on a CPU."
 
 def bench(
     device: Device = "cpu",
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights", metavar="SOURCE", help="cpu: random:SEED (random:0), shipped, or a folder"
-        ),
-    ] = None,
+    model: Model = None,
+    weights: Weights = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     widths: Annotated[

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from infx.cli.engine_cuda import MODEL
 from infx.cli.engine_options import bad
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["measured", "setting_of", "show"]
 
-MODEL, LAYERS = "m3_tp4_rank", 8
+LAYERS = 8
 TIMES = ("ROWS", "UNFUSED US", "UNFUSED, PDL", "MONO US", "MONO, PDL")
 GAINS = ("ROWS", "UNFUSED/MONO", "BOTH WITH PDL", "FLOOR US", "OF FLOOR", "TB/S", "BARS US")
 READ = ("ROWS", "EXPERTS", "BLOCKS", "MB", "SM", "MEMORY", "POWER")

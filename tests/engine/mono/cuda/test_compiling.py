@@ -57,7 +57,7 @@ def test_builds_are_compiled_side_by_side_and_the_first_that_fails_is_named(tmp_
     compiling.compile_all(good, tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == {source.key for source in good}
     bad = BuildSource("bad", kernel, ())
-    with pytest.raises(InfraError, match="bad-.*NUMBER") as raised:
+    with pytest.raises(InfraError, match=r"bad-.*NUMBER") as raised:
         compiling.compile_all([*good, bad, BuildSource("worse", kernel, ())], tmp_path)
     assert raised.value.code == "mono-build-failed"
 
