@@ -43,6 +43,15 @@ def bench(
             "--rounds", metavar="N", min=2, help="cpu: times that all is timed in turn (40)"
         ),
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="NAME",
+            help="cuda: layers that are sparse (default), sparse_dense"
+            " (M3.1's first: a dense MLP) or dense (M3's first: full attention too)",
+        ),
+    ] = None,
     rows_per_request: Annotated[
         int | None,
         typer.Option(
@@ -73,18 +82,20 @@ def bench(
 
     numbers = read_widths(widths)
     cpu_only = {"--weights": weights, "--rounds": rounds}
-    cuda_only = {"--rows-per-request": rows_per_request, "--pads": pads, "--layers": layers}
+    cuda_only = {"--kind": kind, "--rows-per-request": rows_per_request, "--pads": pads}
+    cuda_only |= {"--layers": layers}
     _refuse_others(device, cuda_only if device != "cuda" else cpu_only)
     if save:
         _check_writable(save)
     caches = kv_cache, index_cache
     if device == "cuda":
-        setting = engine_bench_cuda.setting_of(caches, numbers, context, rows_per_request, pads)
+        asked = (caches, numbers, kind, context, rows_per_request, pads)
+        setting = engine_bench_cuda.setting_of(*asked)
         told, ok = engine_bench_cuda.measured(model, setting, numbers, layers)
         show = engine_bench_cuda.show
     else:
-        asked = (device, model, weights, caches, numbers, context, rounds)
-        told, ok = engine_bench_cpu.measured(*asked), True
+        host = (device, model, weights, caches, numbers, context, rounds)
+        told, ok = engine_bench_cpu.measured(*host), True
         show = engine_bench_cpu.show
     if save:
         save.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

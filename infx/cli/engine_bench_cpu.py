@@ -30,7 +30,9 @@ def measured(
     context, rounds = CONTEXT if context is None else context, rounds or ROUNDS
     config = configured(device, model, weights, *caches)
     if context >= config.context:
-        raise bad(f"--context {context}: expected below {config.context}, what {config.model} holds")
+        raise bad(
+            f"--context {context}: expected below {config.context}, what {config.model} holds"
+        )
     from infx.domain.serial import to_plain
     from infx.engine.mono.probe.timing import bench, machine_facts
 

@@ -20,6 +20,7 @@ from infx.engine.mono.cuda.measuring import Plan, measure
 from infx.engine.mono.cuda.report import faults_of, lines
 from infx.engine.mono.cuda.setting import KINDS, Setting
 from infx.engine.mono.cuda.tracing import trace
+from infx.engine.mono.shape import KINDS as LAYER_KINDS
 from infx.engine.mono.shape import MOST_ROWS
 
 __all__ = ["main"]
@@ -41,6 +42,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--context", type=int, default=8192)
     parser.add_argument("--kv", choices=KINDS, default="fp8")
     parser.add_argument("--index", choices=KINDS, default="fp8")
+    parser.add_argument("--kind", choices=LAYER_KINDS, default="sparse", help="of layers")
     parser.add_argument("--rows-per-request", type=int, default=1)
     parser.add_argument("--pads", type=int, default=0)
     parser.add_argument("--layers", type=int, default=8)
@@ -55,7 +57,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _setting(options: argparse.Namespace) -> Setting:
-    names = ("context", "kv", "index", "rows_per_request", "pads")
+    names = ("context", "kv", "index", "rows_per_request", "pads", "kind")
     return Setting(**{name: getattr(options, name) for name in names})
 
 

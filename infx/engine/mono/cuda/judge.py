@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from infx.engine.mono.cuda.judge_attention import judge_attention
+from infx.engine.mono.cuda.judge_dense import fp8_weight, judge_dense_mlp, relative
 from infx.engine.mono.cuda.packing import (
     bf16_untiled,
-    fp8_untiled,
     mxfp4_untiled,
     ups_behind_gates,
 )
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["faults", "judge_layer", "relative"]
 
-EPS, TOPK, HIDDEN = SHAPE.norm_eps, SHAPE.experts_per_token, SHAPE.hidden
+EPS, TOPK = SHAPE.norm_eps, SHAPE.experts_per_token
 ROUNDING = 2.0**-8  # of a number to bf16, which activations and operands are
 # The largest figure that is right; what is not named here is no error.
 LIMITS = {
@@ -33,6 +33,7 @@ LIMITS = {
     "attended": 2.0**-10,
     **dict.fromkeys(("qkv", "qkv-squares", "attention", "o", "mid-squares"), ROUNDING),
     **dict.fromkeys(("mid-normed", "router", "weights", "up", "down"), ROUNDING),
+    **dict.fromkeys(("dense-normed", "dense-up", "dense-down"), ROUNDING / 4),  # f16
 }
 
 
@@ -48,41 +49,45 @@ def judge_layer(
 
     ``before`` has the caches that it began with. The stage `merge` must have run.
     """
-    return _judge_stages(layer, step, stream, out) | judge_attention(before, layer, step)
+    given, live = layer.weights | step.tensors, step.tensors["batch_ids"] >= 0
+    judge_mlp = _judge_experts_of if step.kind == "sparse" else judge_dense_mlp
+    figures = _judge_projections(given, live, stream) | judge_mlp(given, live, out)
+    return figures | judge_attention(before, layer, step)
 
 
-def relative(found: Tensor, wanted: Tensor) -> float:
-    """Return ||found - wanted|| / ||wanted||; NaN in ``found`` gives NaN."""
-    return float((found.double() - wanted.double()).norm() / wanted.double().norm())
+def _judge_projections(given: dict[str, Tensor], live: Tensor, stream: Tensor) -> dict[str, float]:
+    """Return the errors of both projections, and of squares for norms."""
+    import torch
+
+    x = stream * given["attention_norm"]
+    attended = given["merged"].transpose(0, 1).flatten(1)
+    mid = stream + SHAPE.ranks * (attended @ fp8_weight(given, "o").T)
+    own = given["mid"]
+    return {
+        "qkv": relative(given["qkv_sums"].sum(0), x @ fp8_weight(given, "qkv").T),
+        "qkv-squares": relative(given["qkv_squares"].sum(0), stream.square().sum(-1)),
+        "o": relative(own, torch.where(live[:, None], mid, 0)),
+        "mid-squares": relative(given["mid_squares"].sum(0), own.square().sum(-1)),
+    }
 
 
-def _judge_stages(layer: Layer, step: Step, stream: Tensor, out: Tensor) -> dict[str, float]:
-    """Return the errors of the stages that read weights.
+def _judge_experts_of(given: dict[str, Tensor], live: Tensor, out: Tensor) -> dict[str, float]:
+    """Return the errors from the MLP's input on.
 
     ``experts``: the share of (row, slot) whose expert is not the reference's (0 but for near-ties).
     """
     import torch
 
-    given, live = layer.weights | step.tensors, step.tensors["batch_ids"] >= 0
-    x = stream * given["attention_norm"]
-    errors = {
-        "qkv": relative(given["qkv_sums"].sum(0), x @ _fp8_weight(given, "qkv").T),
-        "qkv-squares": relative(given["qkv_squares"].sum(0), stream.square().sum(-1)),
-    }
-    attended = given["merged"].transpose(0, 1).flatten(1)
-    mid = stream + SHAPE.ranks * (attended @ _fp8_weight(given, "o").T)
-    mid = torch.where(live[:, None], mid, 0)
-    errors["o"] = relative(given["mid"], mid)
     own = given["mid"]
-    errors["mid-squares"] = relative(given["mid_squares"].sum(0), own.square().sum(-1))
     normed = own * given["mlp_norm"]
-    errors["mid-normed"] = relative(given["mid_normed"], normed)
     router = bf16_untiled(given["router"]).view(torch.bfloat16).float()
-    errors["router"] = relative(given["logit_sums"].sum(0), normed @ router.T)
     factor = torch.rsqrt(own.square().mean(-1, keepdim=True) + EPS)
+    errors = {
+        "mid-normed": relative(given["mid_normed"], normed),
+        "router": relative(given["logit_sums"].sum(0), normed @ router.T),
+    }
     errors |= _judge_routing(given, factor, live)
-    errors |= _judge_experts(given, factor * normed, live, out)
-    return errors
+    return errors | _judge_experts(given, factor * normed, live, out)
 
 
 def _judge_routing(given: dict[str, Tensor], factor: Tensor, live: Tensor) -> dict[str, float]:
@@ -133,10 +138,3 @@ def _expert(pieces: Tensor, expert: int) -> Tensor:
     from infx.engine.quant import mxfp4_unpack
 
     return mxfp4_unpack(*mxfp4_untiled(pieces[expert]))
-
-
-def _fp8_weight(given: dict[str, Tensor], name: str) -> Tensor:
-    import torch
-
-    numbers = fp8_untiled(given[name]).view(torch.float8_e4m3fn).float()
-    return numbers * given[f"{name}_scale"][:, None]

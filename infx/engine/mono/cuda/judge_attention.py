@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["judge_attention"]
 
 HEADS, DIM, BLOCK = SHAPE.heads, SHAPE.head_dim, SHAPE.block
-K_HEAD, IQ_HEAD, IK_HEAD, V_HEAD = HEADS, HEADS + 1, HEADS + 2, HEADS + 3
+IQ_HEAD = HEADS + 1
 
 
 def judge_attention(before: Layer, after: Layer, step: Step) -> dict[str, float]:
@@ -29,10 +29,9 @@ def judge_attention(before: Layer, after: Layer, step: Step) -> dict[str, float]
     ``before`` holds the caches that the step began with. ``queries``, ``caches``, ``pads`` count
     numbers with wrong bits (pads: that are not 0), ``own-blocks`` and ``blocks`` choices that are
     not those of the kernels' own scores and of the truth's; the others are ||d|| / ||truth||, of
-    ``scores`` and ``attention`` the largest of a row's.
+    ``scores`` and ``attention`` the largest of a row's. Layers that attend to all keys have neither
+    queries in memory nor scores.
     """
-    import torch
-
     heads, ours, live = _heads(before, step), step.tensors, step.live
     truth = _written(before, heads[:live], step)
     pairs = [
@@ -40,20 +39,46 @@ def judge_attention(before: Layer, after: Layer, step: Step) -> dict[str, float]
         for right, found in zip(truth.stores, after.stores, strict=True)
         for pair in zip(right.parts(), found.parts(), strict=True)
     ]
-    queries = heads[:live, :HEADS].transpose(0, 1).contiguous()
     attended = ours["attended"].float() * ours["attended_back"][..., None]
+    figures = _judge_all if step.kind == "dense" else _judge_chosen
+    return figures(truth, step, heads) | {
+        "caches": sum(_differing(*pair) for pair in pairs),
+        "attended": _error(attended[:, :live], ours["merged"][:, :live]),
+        "pads": sum(int(x[:, live:].ne(0).sum()) for x in (ours["merged"], attended)),
+    }
+
+
+def _judge_chosen(truth: Layer, step: Step, heads: Tensor) -> dict[str, float]:
+    """Return the figures of attention to chosen blocks."""
+    import torch
+
+    live = step.live
+    queries = heads[:live, :HEADS].transpose(0, 1).contiguous()
     rows = [_row(truth, step, heads, number, row) for number, row in _rows(step)]
     scores, own, others, merged = map(torch.tensor, zip(*rows, strict=True))
     return {
-        "queries": _differing(queries, ours["queries"][:, :live]),
-        "caches": sum(_differing(*pair) for pair in pairs),
+        "queries": _differing(queries, step.tensors["queries"][:, :live]),
         "scores": float(scores.max()),
         "own-blocks": int(own.sum()),
         "blocks": int(others.sum()),
         "attention": float(merged.max()),
-        "attended": _error(attended[:, :live], ours["merged"][:, :live]),
-        "pads": sum(int(x[:, live:].ne(0).sum()) for x in (ours["merged"], attended)),
     }
+
+
+def _judge_all(truth: Layer, step: Step, heads: Tensor) -> dict[str, float]:
+    """Return the figure of attention to all keys."""
+    import torch
+
+    errors = []
+    for number, row in _rows(step):
+        position = int(step.tensors["positions"][row])
+        blocks = torch.arange(position // BLOCK + 1, device=heads.device)
+        table = torch.tensor(step.tables[number], device=heads.device)
+        at = torch.tensor([[position]], device=heads.device)
+        with torch.device(heads.device):
+            wanted = _mixed(truth, heads[row, :HEADS], table, blocks, at)
+        errors.append(_error(step.tensors["merged"][:, row], wanted))
+    return {"attention": max(errors)}
 
 
 def _differing(a: Tensor, b: Tensor) -> int:
@@ -107,7 +132,11 @@ def _written(before: Layer, heads: Tensor, step: Step) -> Layer:
 
     stores = [store.clone() for store in before.stores]
     slots = step.tensors["slots"][: step.live].long()
-    for store, head in zip(stores, (K_HEAD, V_HEAD, IK_HEAD), strict=True):
+    kinds = SHAPE.head_kinds(step.kind != "dense")
+    for store, kind in zip(stores, ("k", "v", "ik"), strict=True):
+        if not kinds[kind]:
+            continue
+        head = kinds[kind].start
         # Encoded on the CPU: torch divides by a constant otherwise on a GPU.
         small = Store.unwritten(store.kind, store.scaled, 1, "cpu")
         small.write(torch.arange(step.live), heads[:, head].cpu())

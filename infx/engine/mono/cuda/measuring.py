@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.builds import Builds
 from infx.engine.mono.cuda.checking import chain_differs, check_layer, rows_that_differ
-from infx.engine.mono.cuda.floor import EXPERT_BYTES, FLOOR, O_BYTES, QKV_BYTES, layer_bytes
+from infx.engine.mono.cuda.floor import FLOOR, layer_bytes, streamed_bytes
 from infx.engine.mono.cuda.report import ratios, spread
 from infx.engine.mono.cuda.setting import SHAPE, Setting
 from infx.engine.mono.cuda.timing import (
@@ -83,6 +83,7 @@ def _said(plan: Plan) -> dict[str, Any]:
         "index": setting.index,
         "rows_per_request": setting.rows_per_request,
         "pads": setting.pads,
+        "kind": setting.kind,
         "layers": plan.layers,
         "routing": "uniform: the router on random streams",
         "ranks": "the all-reduce is a self-sum of 4 equal parts",
@@ -114,7 +115,8 @@ def _at_width(plan: Plan, rank: Rank, wide: World, builds: Builds, width: int) -
         result["group"] = {"layers": GROUP} | time_arms(world, arms, GROUP)
     result["under_load"] = _under_load(world, arms, result["mono"]["us"])
     if plan.stages:
-        result |= {"stages": _time_stages(world, arms), "reads": _time_reads(world, arms, union)}
+        result["stages"] = _time_stages(world, arms)
+        result["reads"] = _time_reads(world, arms, streamed_bytes(plan.setting, union))
     if width == MOST_ROWS and not plan.setting.pads:
         padded = rank.world(width, replace(plan.setting, pads=PADDED))
         result["nine_real_seven_pads"] = time_arms(padded, arms)
@@ -172,11 +174,9 @@ def _time_stages(world: World, arms: Arms) -> dict[str, Any]:
     return {name: spread(us) for name, us in timed(launches, len(world.args)).items()}
 
 
-def _time_reads(world: World, arms: Arms, union: float) -> dict[str, Any]:
+def _time_reads(world: World, arms: Arms, sizes: Mapping[str, float]) -> dict[str, Any]:
     """Return µs of pure reads of the bytes of the streaming stages."""
-    experts = (round(union) + 1) * EXPERT_BYTES
-    sizes = {"qkv": QKV_BYTES, "o": O_BYTES, "up": experts * 2 // 3, "down": experts // 3}
-    launches = {name: _reads(world, arms, size // 16 * 16) for name, size in sizes.items()}
+    launches = {name: _reads(world, arms, int(size) // 16 * 16) for name, size in sizes.items()}
     times = timed(launches, READ_ROUNDS)
     return {name: spread(us) | {"bytes": sizes[name]} for name, us in times.items()}
 
@@ -187,7 +187,8 @@ def _reads(world: World, arms: Arms, size: int) -> Launch:
 
     def in_turn(stream: int) -> None:
         for i in range(READ_ROUNDS):
-            layer = world.layers[i % count].weights["up"].data_ptr()
-            arms.read(stream, layer + i // count * size, size, out, READ_BLOCKS)
+            weights = world.layers[i % count].weights["up"]
+            again = i // count * size % (weights.nbytes - size + 16)  # never behind its end
+            arms.read(stream, weights.data_ptr() + again, size, out, READ_BLOCKS)
 
     return in_turn

@@ -6,10 +6,12 @@ All is drawn on the device in the order in which kernels read it; a judge takes 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from infx.engine.mono.cuda.dense_layer import make_dense_weights
 from infx.engine.mono.cuda.packing import (
     MOST_BELOW,
     NUMBER_BYTES,
@@ -21,7 +23,7 @@ from infx.engine.mono.cuda.packing import (
 )
 from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE
 from infx.engine.mono.cuda.store import Store
-from infx.engine.mono.shape import GPU_GRAIN
+from infx.engine.mono.shape import GPU_GRAIN, Kind
 
 if TYPE_CHECKING:
     import torch
@@ -66,12 +68,15 @@ def copied(layer: Layer) -> Layer:
     return Layer(layer.weights, *(store.clone() for store in layer.stores))
 
 
-def make_layer(seed: int, slots: Tensor, pages: int, kv: str, index: str) -> Layer:
+def make_layer(
+    seed: int, slots: Tensor, pages: int, kv: str, index: str, kind: Kind = "sparse"
+) -> Layer:
     """Return a layer on the device of ``slots``; the arguments are those of `make_caches`.
 
-    1 GB and the caches; 970 MB are experts.
+    A sparse one is 1 GB and the caches, of which 970 MB are experts; the others are 86 MB.
     """
-    weights = make_weights(seed, str(slots.device))
+    make = make_weights if kind == "sparse" else functools.partial(make_dense_weights, kind=kind)
+    weights = make(seed, str(slots.device))
     return Layer(weights, *make_caches(seed, slots, pages, kv, index))
 
 
@@ -83,7 +88,7 @@ def make_weights(seed: int, device: str, experts: int = SHAPE.experts) -> dict[s
     weights: dict[str, Tensor] = {
         "attention_norm": 1 + 0.1 * _normal(draw, HIDDEN),
         "mlp_norm": 1 + 0.1 * _normal(draw, HIDDEN),
-        "head_norm": make_head_norm(draw),
+        "head_norm": 1 + 0.1 * _normal(draw, QKV_HEADS - 1, DIM),  # all but the values'
         "router_bias": 0.01 * _normal(draw, SHAPE.experts),
     }
     for name, outputs, inputs, parts in (
@@ -98,11 +103,6 @@ def make_weights(seed: int, device: str, experts: int = SHAPE.experts) -> dict[s
     weights["up"] = _pieces(draw, experts + 1, HIDDEN // PIECE, 2 * size // 16)
     weights["down"] = _pieces(draw, experts + 1, size // PIECE, HIDDEN // 16)
     return weights
-
-
-def make_head_norm(draw: torch.Generator) -> Tensor:
-    """Return the norm weights [heads that are normed, dim]: all but the values'."""
-    return 1 + 0.1 * _normal(draw, QKV_HEADS - 1, DIM)
 
 
 def make_caches(

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from infx.engine.mono.cuda.dense_layer import dense_scratch
 from infx.engine.mono.cuda.scratch import StepBuffers, scratch
 from infx.engine.mono.cuda.setting import SHAPE, Asked
+from infx.engine.mono.shape import Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,12 +26,16 @@ INPUTS = ("batch_ids", "positions", "slots", "pages", "rotary")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``requests`` in ``rows`` rows, the rest pads; ``tables`` are the pages of each request."""
+    """``requests`` in ``rows`` rows, the rest pads; ``tables`` are the pages of each request.
+
+    ``kind``: of the layers that it has scratch for.
+    """
 
     requests: tuple[Asked, ...]
     rows: int
     tables: list[list[int]]
     tensors: dict[str, Tensor]
+    kind: Kind = "sparse"
 
     @property
     def live(self) -> int:
@@ -68,12 +74,16 @@ def held_slots(requests: Sequence[Asked], tables: list[list[int]]) -> Tensor:
 
 
 def make_step(
-    requests: Sequence[Asked], rows: int, tables: list[list[int]], device: str = "cpu"
+    requests: Sequence[Asked],
+    rows: int,
+    tables: list[list[int]],
+    device: str = "cpu",
+    kind: Kind = "sparse",
 ) -> Step:
     """Return ``requests`` and pads up to ``rows``; ``tables`` may hold more pages and requests."""
     tables = [own[: asked.pages] for asked, own in zip(requests, tables, strict=False)]
-    step = Step(tuple(requests), rows, tables, {})
-    step.tensors.update(_numbers(step, device) | scratch(rows, device))
+    step = Step(tuple(requests), rows, tables, {}, kind)
+    step.tensors.update(_numbers(step, device) | _scratch(rows, device, kind))
     return step
 
 
@@ -84,7 +94,12 @@ def picked(step: Step, rows: Sequence[int]) -> Step:
     """
     kept = {name: step.tensors[name][list(rows)].contiguous() for name in INPUTS}
     device = str(kept["pages"].device)
-    return Step((), len(rows), [], kept | scratch(len(rows), device))
+    return Step((), len(rows), [], kept | _scratch(len(rows), device, step.kind), step.kind)
+
+
+def _scratch(rows: int, device: str, kind: Kind) -> dict[str, Tensor]:
+    other = {} if kind == "sparse" else dense_scratch(rows, kind, device)
+    return scratch(rows, device) | other
 
 
 def _numbers(step: Step, device: str) -> dict[str, Tensor]:

@@ -46,7 +46,7 @@ def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]
 
 def setting_of(found: dict[str, Any]) -> Setting:
     """Return the setting that a result says it is of."""
-    names = ("context", "kv", "index", "rows_per_request", "pads")
+    names = ("context", "kv", "index", "rows_per_request", "pads", "kind")
     return Setting(**{name: found[name] for name in names})
 
 
@@ -109,7 +109,7 @@ def _stages(result: dict[str, Any]) -> Iterator[str]:
     for name, times in result.get("stages", {}).items():
         read = result["reads"].get(name)
         share = f"  a pure read {read['us']:.2f}: {read['us'] / times['us']:.0%}" if read else ""
-        yield f"rows {result['rows']:2d} {name:7s} {times['us']:6.2f} µs{share}"
+        yield f"rows {result['rows']:2d} {name:10s} {times['us']:6.2f} µs{share}"
 
 
 def _more(result: dict[str, Any], layers: int) -> Iterator[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from infx.engine.mono.cuda.scratch import SHAPE
-from infx.engine.mono.shape import MOST_ROWS
+from infx.engine.mono.shape import KINDS as LAYER_KINDS
+from infx.engine.mono.shape import MOST_ROWS, Kind
 
 __all__ = ["KINDS", "MIXED", "SHAPE", "Asked", "Setting"]
 
@@ -42,7 +43,7 @@ class Setting:
     """``context`` tokens are what each request's last row sees, itself included.
 
     ``rows_per_request``: rows of a request, at consecutive positions (1: plain decode, K + 1: the
-    verify rows of K drafts). ``pads``: the last rows of a step are nobody's.
+    verify rows of K drafts). ``pads``: the last rows of a step are nobody's. ``kind``: of layers.
     """
 
     context: int = 8192
@@ -50,11 +51,13 @@ class Setting:
     index: str = "fp8"
     rows_per_request: int = 1
     pads: int = 0
+    kind: Kind = "sparse"
 
     @property
     def defines(self) -> dict[str, int]:
-        """Numbers of a build's caches."""
-        return {"KV_KIND": KINDS.index(self.kv), "INDEX_KIND": KINDS.index(self.index)}
+        """Numbers of a build: its caches and its kind of layer."""
+        caches = {"KV_KIND": KINDS.index(self.kv), "INDEX_KIND": KINDS.index(self.index)}
+        return caches | {"LAYER_KIND": LAYER_KINDS.index(self.kind)}
 
     def requests(self, width: int) -> tuple[Asked, ...]:
         """Return the requests of a step of ``width`` rows; the last one has the rows left over."""

@@ -95,7 +95,9 @@ class Rank:
         begun, slots = time.monotonic(), self._slots(self._requests, self._tables)
         self.layers: list[Layer] = []
         for seed in range(layers):
-            self.layers.append(make_layer(seed, slots, setting.pages(), setting.kv, setting.index))
+            self.layers.append(
+                make_layer(seed, slots, setting.pages(), setting.kv, setting.index, setting.kind)
+            )
             tell(seed + 1)
         self._finish()
         self.seconds = time.monotonic() - begun
@@ -103,7 +105,7 @@ class Rank:
     def world(self, width: int, setting: Setting | None = None) -> World:
         """Return the layers on a step of ``width`` rows, of ``setting`` if it has other pads."""
         requests = (setting or self.setting).requests(width)
-        return World.make(self.layers, make_step(requests, width, self._tables, self._device))
+        return World.make(self.layers, self._step(requests, width, self._tables))
 
     def mixed(self) -> World:
         """Return the first layer with caches of its own on a step of very different requests."""
@@ -111,7 +113,10 @@ class Rank:
         slots, pages = self._slots(before, tables), 1 + sum(map(len, tables))
         stores = make_caches(SEED, slots, pages, self.setting.kv, self.setting.index)
         layer = Layer(self.layers[0].weights, *stores)
-        return World.make([layer], make_step(MIXED, MOST_ROWS, tables, self._device))
+        return World.make([layer], self._step(MIXED, MOST_ROWS, tables))
+
+    def _step(self, requests: Sequence[Asked], width: int, tables: list[list[int]]) -> Step:
+        return make_step(requests, width, tables, self._device, self.setting.kind)
 
     def _slots(self, requests: Sequence[Asked], tables: list[list[int]]) -> Tensor:
         return held_slots(requests, tables).to(self._device)

@@ -15,12 +15,13 @@ from torch import Tensor
 from infx.engine.model.attention import block_scores, choose_blocks
 from infx.engine.model.experts import route
 from infx.engine.model.layers import swiglu_oai
-from infx.engine.mono.cuda import judge, judge_attention
+from infx.engine.mono.cuda import judge, judge_attention, judge_dense
 from infx.engine.mono.cuda.packing import bf16_untiled, ups_behind_gates
 from infx.engine.mono.cuda.random_layer import Layer
 from infx.engine.mono.cuda.random_step import Step
 from infx.engine.mono.cuda.setting import SHAPE, Asked
 from infx.engine.mono.cuda.store import Store
+from infx.engine.mono.shape import Kind
 
 Fields = dict[str, Any]
 TOPK = SHAPE.experts_per_token
@@ -39,7 +40,8 @@ class PlainArms:
         assert len(given["batch_ids"]) == self.rows
         project(given)
         attend(given)
-        mix(given)
+        leave_mid(given)
+        (choose_and_mix if kind_of(given) == "sparse" else mix_dense)(given)
 
     def mono(self, stream: int, given: Fields, dependent: bool = False) -> None:
         """Run all stages; spoil what is broken."""
@@ -72,7 +74,8 @@ def attend(given: Fields) -> None:
     for old, new in zip(layer.stores, written.stores, strict=True):
         for part, right in zip(old.parts(), new.parts(), strict=True):
             part.copy_(right)
-    given["queries"].copy_(heads[:, : SHAPE.heads].transpose(0, 1))
+    if kind_of(given) != "dense":
+        given["queries"].copy_(heads[:, : SHAPE.heads].transpose(0, 1))
     given["merged"].zero_()
     given["chosen"].fill_(-1)
     for _, pages, rows in step.spans:
@@ -86,24 +89,54 @@ def attend_row(given: Fields, layer: Layer, heads: Tensor, pages: Tensor, row: i
     """Leave one row's scores, blocks and output."""
     at = given["positions"][row].long().view(1, 1)
     own = int(at) // SHAPE.block + 1
+    if kind_of(given) == "dense":
+        best = torch.arange(own)
+    else:
+        best = choose_row(given, layer, heads, pages, row)
+    given["merged"][:, row] = judge_attention._mixed(
+        layer, heads[row, : SHAPE.heads], pages, best, at
+    )
+
+
+def choose_row(given: Fields, layer: Layer, heads: Tensor, pages: Tensor, row: int) -> Tensor:
+    """Leave one row's scores and blocks; return these."""
+    at = given["positions"][row].long().view(1, 1)
+    own = int(at) // SHAPE.block + 1
     index = layer.index.read(pages[:own])[None]
     query = heads[row, SHAPE.heads + 1][None, None, None]
     scores = block_scores(query, index, at, SHAPE.block)
     given["scores"][row, :own] = scores[0, 0, 0]
     best = choose_blocks(scores, at, SHAPE.block, SHAPE.topk_blocks)[0, 0, 0].sort().values
     given["chosen"][row, : len(best)] = best.int()
-    given["merged"][:, row] = judge_attention._mixed(
-        layer, heads[row, : SHAPE.heads], pages, best, at
-    )
+    return best
 
 
-def mix(given: Fields) -> None:
-    """Leave all from the output projection on."""
+def leave_mid(given: Fields) -> None:
+    """Leave the stream after attention."""
     live = given["batch_ids"] >= 0
     attended = times(given["merged"].transpose(0, 1).flatten(1), weight(given, "o"))
     mid = torch.where(live[:, None], given["stream_in"] + SHAPE.ranks * attended, 0)
     given["mid"].copy_(mid)
     given["mid_squares"].zero_()[0] = mid.square().sum(-1)
+
+
+def mix_dense(given: Fields) -> None:
+    """Leave all of a dense MLP."""
+    mid = given["mid"]
+    normed = mid * given["mlp_norm"]
+    given["mid_exponents"].fill_(127)
+    given["mid_normed"].copy_(normed)
+    factor = torch.rsqrt(mid.square().mean(-1, keepdim=True) + SHAPE.norm_eps)
+    both = times(factor * normed, ups_behind_gates(weight(given, "up")))
+    hidden = swiglu_oai(both, SHAPE.swiglu_alpha, SHAPE.swiglu_limit)
+    given["mids"].copy_(judge_dense.MIDS_SCALE * hidden)
+    added = times(given["mids"].float() / judge_dense.MIDS_SCALE, weight(given, "down"))
+    given["stream_out"].copy_(mid + SHAPE.ranks * added)
+
+
+def choose_and_mix(given: Fields) -> None:
+    """Leave all of the experts."""
+    live, mid = given["batch_ids"] >= 0, given["mid"]
     given["mid_normed"].copy_(mid * given["mlp_norm"])
     router = bf16_untiled(given["router"]).view(torch.bfloat16).float()
     given["logit_sums"].zero_()[0] = times(mid * given["mlp_norm"], router)
@@ -133,7 +166,15 @@ def step_of(given: Fields) -> Step:
         rows = [row for row, one in enumerate(ids) if one == number]
         requests.append(Asked(positions[rows[0]], len(rows)))
         tables.append(given["pages"][rows[0], : requests[-1].pages].tolist())
-    return Step(tuple(requests), len(ids), tables, given)
+    return Step(tuple(requests), len(ids), tables, given, kind_of(given))
+
+
+def kind_of(given: Fields) -> Kind:
+    """Return the kind of layer that fields are of."""
+    if "router" in given:
+        return "sparse"
+    heads = given["qkv_sums"].shape[-1] // SHAPE.head_dim
+    return "dense" if heads == SHAPE.heads + 2 else "sparse_dense"
 
 
 def layer_of(given: Fields) -> Layer:
@@ -155,7 +196,7 @@ def times(x: Tensor, matrix: Tensor) -> Tensor:
 
 def weight(given: Fields, name: str) -> Tensor:
     """Return an fp8 matrix."""
-    return kept(given[name], 0, lambda: judge._fp8_weight(given, name))
+    return kept(given[name], 0, lambda: judge_dense.fp8_weight(given, name))
 
 
 def up(pieces: Tensor, expert: int) -> Tensor:

@@ -14,9 +14,9 @@ from infx.engine.mono.cuda.judge import faults
 from infx.engine.mono.cuda.judge_attention import judge_attention
 from infx.engine.mono.cuda.random_layer import Layer, copied
 from infx.engine.mono.cuda.random_step import Step, picked
-from infx.engine.mono.cuda.setting import Asked, Setting
+from infx.engine.mono.cuda.setting import KINDS, Asked, Setting
 from tests.engine.mono.cuda.attention_worlds import attention_world, with_sums
-from tests.engine.mono.cuda.emulated import Emulated
+from tests.engine.mono.cuda.emulated import ATTENTION, Emulated
 from tests.programs import needs
 
 # A build takes some seconds to compile, a step about one.
@@ -31,7 +31,8 @@ TWO = (("split", 8), ("merge", 1))
 @functools.cache
 def build(rows: int, kv: str, index: str) -> Emulated:
     """Return a build, made once a run of the tests."""
-    return Emulated(Path(tempfile.mkdtemp()) / "build", rows, kv, index)
+    numbers = {"ROWS": rows, "KV_KIND": KINDS.index(kv), "INDEX_KIND": KINDS.index(index)}
+    return Emulated(Path(tempfile.mkdtemp()) / "build", ATTENTION, numbers)
 
 
 def run(
@@ -42,9 +43,9 @@ def run(
     kernels = build(step.rows, layer.keys.kind, layer.index.kind)
     fields = after.fields | step.tensors
     if scores:
-        kernels.launch("unfused_scores", BLOCKS, fields)
+        kernels.launch("unfused_scores", range(BLOCKS), fields)
     for stage, blocks in stages:
-        kernels.launch(f"unfused_{stage}", blocks * step.rows, fields)
+        kernels.launch(f"unfused_{stage}", range(blocks * step.rows), fields)
     return after
 
 

@@ -14,6 +14,7 @@ import torch
 from infx.engine.mono.cuda import bench, checking, measuring, random_layer, world
 from infx.engine.mono.cuda.floor import layer_bytes
 from infx.engine.mono.cuda.setting import Asked, Setting
+from infx.engine.mono.shape import KINDS, Kind
 from tests.engine.mono.cuda.plain_arms import PlainArms
 
 pytestmark = pytest.mark.slow  # a layer in plain torch takes a second
@@ -114,6 +115,22 @@ def test_every_width_is_checked_and_timed(
     assert "WRONG" not in printed
 
 
+@pytest.mark.parametrize("kind", ["sparse_dense", "dense"])
+def test_layers_with_a_dense_mlp_are_checked_and_timed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: Kind
+) -> None:
+    asked = ("--kind", kind, "--context", "300", "--widths", "3", "--layers", "2", "--pads", "1")
+    code, found = run(tmp_path, *asked)
+    assert code == 0
+    (three,) = found["results"]
+    assert found["kind"] == kind
+    assert {"dense-normed", "dense-up", "dense-down", "attention"} <= set(three["check"]["errors"])
+    heads, index = (18, 0) if kind == "dense" else (20, 128)
+    weights = 6144 * (128 * heads + 2048 + 3 * 3072)
+    assert three["bytes"] == weights + 2 * 300 * (2 * 132 + index)
+    assert "WRONG" not in capsys.readouterr().out
+
+
 def test_what_mono_leaves_wrong_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     PlainBuilds.broken = "mids"
     try:
@@ -145,5 +162,10 @@ def test_builds_get_the_kinds_of_caches_and_the_numbers_that_are_named(
     asked = ["--compile", "--kv", "mxfp4", "--index", "bf16", "--define", "FOLDED_ROWS=2"]
     code = bench.main([*asked, "--cubins", str(tmp_path)])
     assert code == 0
-    assert made[0].defines == {"KV_KIND": 2, "INDEX_KIND": 0, "FOLDED_ROWS": 2}
+    assert made[0].defines == {
+        "KV_KIND": 2,
+        "INDEX_KIND": 0,
+        "LAYER_KIND": KINDS.index("sparse"),
+        "FOLDED_ROWS": 2,
+    }
     assert made[0].folder == tmp_path

@@ -61,6 +61,12 @@ __device__ __forceinline__ void make_head(const LayerArgs& a, int head, int row,
     x[0] = made.x, x[1] = made.y, x[2] = made.z, x[3] = made.w;
 }
 
+// Keep a row's own key or value in its cache.
+__device__ __forceinline__ void keep_token(const LayerArgs& a, bool key, int row, const float (&x)[4]) {
+    put_vector<KV_KIND, true>(x, lane_id(), key ? a.keys : a.values,
+                              key ? a.key_scales : a.value_scales, __ldg(a.slots + row));
+}
+
 // Sixteen of the q, k and v heads of all rows; pads are left alone.
 __device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
     const int item = task * WARPS + warp_id(), lane = lane_id();
@@ -75,7 +81,5 @@ __device__ __forceinline__ void head_task(const LayerArgs& a, int task) {
             a.queries[((long)head * ROWS + row) * DIM + 32 * j + lane] = x[j];
         return;
     }
-    const bool key = head == K_HEAD;
-    put_vector<KV_KIND, true>(x, lane, key ? a.keys : a.values,
-                              key ? a.key_scales : a.value_scales, __ldg(a.slots + row));
+    keep_token(a, head == K_HEAD, row, x);
 }

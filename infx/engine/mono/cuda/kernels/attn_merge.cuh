@@ -41,13 +41,17 @@ __device__ __forceinline__ void keep_attended(float4 x, u16* to, float* back) {
     if (lane_id() == 0) *back = inverse;
 }
 
-// All heads of a row, a warp each.
-__device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
+// Write attention's output of the warp's head.
+__device__ __forceinline__ void keep_merged(const LayerArgs& a, int row, float4 merged) {
     const int head = warp_id();
-    const float4 merged = merge_head(a, row, head);
     *(float4*)(a.merged + ((long)head * ROWS + row) * DIM + 4 * lane_id()) = merged;
     const int place = head * ROWS + row;
     keep_attended(merged, a.attended + place * DIM, a.attended_back + place);
+}
+
+// All heads of a row, a warp each.
+__device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
+    keep_merged(a, row, merge_head(a, row, warp_id()));
 }
 
 // One partition of a row; whoever finishes a row's last one merges them all. The order of the sum
@@ -66,7 +70,7 @@ __device__ __forceinline__ void stage_attend(const LayerArgs& a, const StepRows&
     int& done = reinterpret_cast<SplitShared*>(smem)->done;
     __syncthreads();
     if (threadIdx.x == 0) {
-        done = count_up(a.merge_counts + row) + 1;
+        done = count_up(a.merge_counts + row, 1) + 1;
         if (done == count) a.merge_counts[row] = 0;
     }
     __syncthreads();

@@ -28,13 +28,10 @@ struct SplitShared {
     };
 };
 
-__device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitShared& shared) {
+// Keep the query of the warp's head as operands.
+__device__ __forceinline__ void keep_query_head(float (&x)[4], SplitShared& shared) {
     u16* halves = reinterpret_cast<u16*>(shared.queries);
     const int head = warp_id(), lane = lane_id();
-    float x[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        x[j] = load_l2_one(a.queries + ((long)head * ROWS + row) * DIM + 32 * j + lane);
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const Meeting at = meeting_of<KV_KIND>(j, lane);
@@ -44,6 +41,14 @@ __device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitS
         const int half = (at.e / 2 * 2 + head / 8) * 2 + at.e % 2;
         halves[(at.i * 32 + head % 8 * 4 + at.q) * 8 + half] = pack<KV_KIND>(x[j], 0.0f);
     }
+}
+
+__device__ __forceinline__ void keep_queries(const LayerArgs& a, int row, SplitShared& shared) {
+    float x[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        x[j] = load_l2_one(a.queries + ((long)warp_id() * ROWS + row) * DIM + 32 * j + lane_id());
+    keep_query_head(x, shared);
 }
 
 // A lane's keys of the warp's 16: numbers lane / 4 and lane / 4 + 8; scales of those whose scores

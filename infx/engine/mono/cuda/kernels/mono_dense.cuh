@@ -1,0 +1,49 @@
+// A layer with a dense MLP inside one persistent kernel: M3's and M3.1's first ones. Hand-offs are
+// those of mono.cuh.
+#pragma once
+#include "dense.cuh"
+#include "mono.cuh"
+#if LAYER_KIND == DENSE
+#include "attn_full.cuh"
+
+// From the fused projection's sums to what the output projection reads, over all keys.
+__device__ __forceinline__ void attend_full(const LayerArgs& a, Stream& s, char* smem) {
+    u32 token = grid_arrive(a);
+    FullAhead ahead;
+    fetch_full(a, ahead, smem);
+    mark(a, 4);
+    grid_wait(a, token, AFTER_QKV);
+    stage_full(a, ahead, smem);
+    token = grid_arrive(a);
+    int asked = 0;
+    fill_o(a, s, asked);
+    grid_wait(a, token, AFTER_ATTENTION);
+}
+#endif
+
+__device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, char* smem) {
+    int asked = 0;
+    Qkv().fill(a, s, asked);
+    run_qkv(a, s, asked, smem);
+#if LAYER_KIND == DENSE
+    attend_full(a, s, smem);
+#else
+    attend(a, s, smem);
+#endif
+
+    run_o(a, s, smem);
+    u32 token = grid_arrive(a);
+    int up = 0;
+    fill_dense_up(a, s, up, DENSE_AHEAD);
+    mark(a, 14);
+    grid_wait(a, token, AFTER_O);
+
+    run_dense_up(a, s, up, smem);
+    token = grid_arrive(a);
+    int down = 0;
+    fill_dense_down(a, s, down, DENSE_AHEAD);
+    mark(a, 36);
+    grid_wait(a, token, AFTER_UP);
+
+    run_dense_down(a, s, down, smem);
+}
