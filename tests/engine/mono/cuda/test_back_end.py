@@ -16,7 +16,7 @@ from infx.domain.errors import InfraError
 from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
 from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.cuda.attention_world import Store
+from infx.engine.mono.cuda.store import Store
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
 from infx.engine.mono.cuda.gave_up import WAITS, GiveUpRecord
