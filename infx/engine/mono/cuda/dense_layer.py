@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING
 
 from infx.engine.mono.cuda.packing import fp8_tiles, gates_beside_ups
-from infx.engine.mono.shape import GPU_GRAIN, SHAPES, Kind
+from infx.engine.mono.cuda.scratch import SHAPE
+from infx.engine.mono.shape import GPU_GRAIN, Kind
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dense_mlp", "dense_scratch", "make_dense_weights", "qkv_heads"]
 
-SHAPE = SHAPES["m3_tp4_rank"]
 HIDDEN, HEADS, DIM, DENSE_SIZE = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.dense_size
 LINE = DIM + 4
 GROUP = 16  # partitions that are merged first (kernels/attn_full.cuh)

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from infx.engine.mono.cuda.packing import fp8_untiled, ups_behind_gates
-from infx.engine.mono.shape import SHAPES
+from infx.engine.mono.cuda.scratch import SHAPE
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["MIDS_SCALE", "fp8_weight", "judge_dense_mlp", "normed_of", "relative"]
 
-SHAPE = SHAPES["m3_tp4_rank"]
 MIDS_SCALE = 1024.0  # of what lies between the matrices (kernels/dense.cuh)
 TILE = 16
 

@@ -24,6 +24,7 @@ __device__ __forceinline__ void attend_full(const LayerArgs& a, Stream& s, char*
 __device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, char* smem) {
     int asked = 0;
     Qkv().fill(a, s, asked);
+    after_previous();
     run_qkv(a, s, asked, smem);
 #if LAYER_KIND == DENSE
     attend_full(a, s, smem);
