@@ -16,7 +16,6 @@ from infx.domain.errors import InfraError
 from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
 from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.cuda.store import Store
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
 from infx.engine.mono.cuda.gave_up import WAITS, GiveUpRecord
@@ -24,6 +23,7 @@ from infx.engine.mono.cuda.probed import few_layers
 from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.cuda.source import KERNELS
 from infx.engine.mono.cuda.step_numbers import DeviceArray
+from infx.engine.mono.cuda.store import Store
 from infx.engine.mono.dispatch import Deployment
 from infx.engine.mono.library import BackEnd, Mono, StepRows
 from infx.engine.mono.refusal import Refusal
