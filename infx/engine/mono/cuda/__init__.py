@@ -11,7 +11,7 @@ No engine serves with it yet: a host binds `back_end`; probe, check and benches 
     back_end            the library's back end over a host's weights and caches: borrowed judges
                         those, step_numbers a step's, width is a build, scratch what it works in
     gave_up             how a host hears of a wait that was in vain
-    probed              random layers as `infx engine probe` and `check` want them
+    probed, replayed    random layers as `infx engine probe` and `check` want them; in graphs
     bench               a whole layer checked and timed: random_layer made it, judge judges it
     attention_bench     its attention half: attention_world made it, attention_truth judges it
     timing              graph replay, copy bandwidth, what the device says: for both benches

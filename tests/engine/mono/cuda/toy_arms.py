@@ -66,6 +66,8 @@ class ToyArms:
             first = int(abs(given[row, 0]) * 100) % (SHAPE.experts - TOPK)
             routing[row, :TOPK] = np.arange(first, first + TOPK)
             self._keep(args, int(slots[row]), given[row])
+        if self.fault == "gave up":
+            at(args.give_up, np.int32, 4)[:] = (1, 6, 9, 5)
         if self.fault == "stray":
             at(args.index_keys, np.uint8, 1)[:] ^= 1
 
