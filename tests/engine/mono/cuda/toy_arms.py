@@ -101,6 +101,7 @@ def install(patch: pytest.MonkeyPatch, fault: str = "") -> None:
     patch.setattr(ToyArms, "fault", fault)
     patch.setattr(back_end, "Arms", ToyArms)
     patch.setattr(back_end, "cuda_refusal", lambda needed, number: None)
+    patch.setattr(back_end, "DEVICE", "cpu")
     patch.setattr(width, "current_stream", lambda: 0)
     patch.setattr(probed, "GPU", "cpu")
     patch.setattr(probed, "make_weights", lambda seed, device: unwritten_weights())
