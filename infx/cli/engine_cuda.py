@@ -24,7 +24,7 @@ FORMATS: dict[str, Any] = {
 
 
 # Of a layer: packed weights and caches with their copies; plain torch has float32 weights.
-LAYER_BYTES, TORCH_LAYER_BYTES = 1_200_000_000, 7_400_000_000
+LAYER_BYTES, TORCH_LAYER_BYTES = 1_400_000_000, 7_400_000_000
 # Weights of experts that are spoiled meanwhile, histories, scratch, the context itself.
 BESIDE_BYTES = 3_000_000_000
 

@@ -65,7 +65,7 @@ def test_a_machine_without_a_gpu_is_refused(command: str) -> None:
 
 def test_memory_of_a_gpu_is_counted_by_layer() -> None:
     probed, checked = (needed_bytes(2, plain_torch=torch) for torch in (False, True))
-    assert probed == 2 * 1_200_000_000 + 3_000_000_000
+    assert probed == 2 * 1_400_000_000 + 3_000_000_000
     assert checked == probed + 3 * 7_400_000_000
 
 

@@ -11,7 +11,7 @@ No engine serves with it yet: a host binds `back_end`; probe, check and bench ru
     back_end            the library's back end over a host's weights and caches: borrowed judges
                         those, step_numbers a step's, width is a build, scratch what it works in
     gave_up             how a host hears of a wait that was in vain
-    probed              random layers as `infx engine probe` and `check` want them
+    probed, replayed    random layers as `infx engine probe` and `check` want them; in graphs
     builds              arms by width, compiled side by side
     setting, floor      what a bench's layers run on, and the bytes that they must read: pure
     random_layer, store weights drawn as kernels read them; caches of every kind

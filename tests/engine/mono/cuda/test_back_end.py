@@ -15,6 +15,7 @@ from torch import Tensor
 from infx.domain.errors import InfraError
 from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
+from infx.engine.mono.cuda import back_end
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
@@ -228,6 +229,13 @@ def test_caches_that_do_not_fit_are_refused(hosted: Hosted) -> None:
     assert "layer 1 has (0, 0) bytes" in hosted.refusal().sentence
 
 
+def test_a_cache_of_the_host_is_refused(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(back_end, "DEVICE", "cuda")
+    refusal = hosted.refusal()
+    assert refusal.code == "mono-residency"
+    assert "the cache lies on cpu: expected a cuda device" in refusal.sentence
+
+
 def test_layers_of_another_shape_are_refused(hosted: Hosted) -> None:
     model = mini(num_layers=2, aux_layers=(0, 0, 1), block_layers=(0,))
     hosted.back_end = CudaBackEnd(model, hosted.weights, KvCache.empty(model, 2, kinds=FP8))
@@ -241,8 +249,8 @@ def test_layers_that_are_not_sparse_stay_the_hosts(monkeypatch: pytest.MonkeyPat
     toy_arms.install(monkeypatch)
     model = replace(few_layers(2), full_layers=1, dense_layers=1)
     cache = KvCache.empty(model, PAGES, kinds=FP8)
-    back_end = CudaBackEnd(model, [{}, toy_arms.unwritten_weights()], cache)
-    mono = Mono.bind(facts(full_layers=1, dense_layers=1), back_end.kinds, back_end)
+    made = CudaBackEnd(model, [{}, toy_arms.unwritten_weights()], cache)
+    mono = Mono.bind(facts(full_layers=1, dense_layers=1), made.kinds, made)
     assert isinstance(mono, Mono), mono
     assert [mono.serves(layer) for layer in range(2)] == [False, True]
 

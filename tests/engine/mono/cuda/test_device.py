@@ -105,9 +105,9 @@ def test_torch_and_compilers_are_judged_last(
 def test_what_nvml_cannot_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "_LIBRARY", "libnothing.so.1")
     assert nvml.look(UUID) == nvml.Seen(None, None)
-    Stub(pids=(1,)).install(tmp_path, monkeypatch)
+    Stub(pids=(1, 4242)).install(tmp_path, monkeypatch)
     assert nvml.look(bytes(16)) == nvml.Seen(None, None)
-    assert nvml.look(UUID) == nvml.Seen(140_000_000_000, (1,))
+    assert nvml.look(UUID) == nvml.Seen(140_000_000_000, (1, 4242))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from infx.cli.engine_cuda import FORMATS
+from infx.domain.errors import EngineError, InfraError
 from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
-from infx.engine.mono.cuda import probed, replayed
+from infx.engine.mono.cuda import back_end, probed, replayed
 from infx.engine.mono.cuda.probed import (
     OnDevice,
     decodes,
@@ -25,6 +26,7 @@ from infx.engine.mono.probe.mono_check import MonoCheck
 from infx.engine.mono.probe.probing import probe
 from infx.engine.mono.probe.rows import Arm
 from infx.engine.mono.probe.tally import Tally
+from infx.engine.mono.refusal import Refusal
 from tests.engine.mono.cuda import toy_arms
 from tests.engine.mono.cuda.toy_arms import ToyArms
 
@@ -77,6 +79,22 @@ def test_rows_that_do_not_are_found(
     fault: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert probed_by(monkeypatch, fault).findings[wanted].differing
+
+
+def test_a_wait_that_gave_up_ends_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InfraError, match=r"block 9 .* behind stage up"):
+        probed_by(monkeypatch, "gave up")
+    assert len(ToyArms.launches) == 1, "the first result is wrong already"
+
+
+def test_a_back_end_that_refuses_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy_arms.install(monkeypatch)
+    monkeypatch.setattr(
+        back_end, "cuda_refusal", lambda *_: Refusal("mono-residency", "a GPU in use")
+    )
+    with pytest.raises(EngineError, match="a GPU in use") as raised:
+        device_host(config(), 1, "mono", [1])
+    assert raised.value.code == "mono-residency"
 
 
 def launched_again(launch: Callable[[], None]) -> Callable[[], None]:
@@ -166,7 +184,7 @@ def test_steps_hold_requests_on_pages_of_their_own_within_their_contexts(
         assert len(set((batch.slots // 128).tolist())) <= 2 * group.spans
         assert decode.embed[batch.tokens].shape == (batch.rows, 6144)
         positions += batch.positions[batch.live].tolist()
-    assert min(positions) < 128 < 2048 < max(positions) < 8192
+    assert min(positions) < 128 < 128 * 128 < max(positions) < 40_960
 
 
 def test_random_layers_are_sparse_ones_of_the_rank() -> None:

@@ -66,6 +66,8 @@ class ToyArms:
             first = int(abs(given[row, 0]) * 100) % (SHAPE.experts - TOPK)
             routing[row, :TOPK] = np.arange(first, first + TOPK)
             self._keep(args, int(slots[row]), given[row])
+        if self.fault == "gave up":
+            at(args.give_up, np.int32, 4)[:] = (1, 6, 9, 5)
         if self.fault == "stray":
             at(args.index_keys, np.uint8, 1)[:] ^= 1
 
@@ -99,6 +101,7 @@ def install(patch: pytest.MonkeyPatch, fault: str = "") -> None:
     patch.setattr(ToyArms, "fault", fault)
     patch.setattr(back_end, "Arms", ToyArms)
     patch.setattr(back_end, "cuda_refusal", lambda needed, number: None)
+    patch.setattr(back_end, "DEVICE", "cpu")
     patch.setattr(width, "current_stream", lambda: 0)
     patch.setattr(probed, "GPU", "cpu")
     patch.setattr(probed, "make_weights", lambda seed, device: unwritten_weights())
