@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from infx.cli import engine_bench_cpu, engine_bench_cuda
-from infx.cli.engine_options import Device, IndexCache, KvCache, bad, read_widths
+from infx.cli.engine_options import Device, IndexCache, KvCache, Model, Weights, bad, read_widths
 from infx.cli.options import Json
 
 __all__ = ["HELP", "bench"]
@@ -20,16 +20,8 @@ HELP = "Time a layer: mono, unfused, and plain torch on a CPU."
 
 def bench(
     device: Device = "cpu",
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights", metavar="SOURCE", help="cpu: random:SEED (random:0), shipped, or a folder"
-        ),
-    ] = None,
+    model: Model = None,
+    weights: Weights = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     widths: Annotated[
@@ -49,6 +41,15 @@ def bench(
         int | None,
         typer.Option(
             "--rounds", metavar="N", min=2, help="cpu: times that all is timed in turn (40)"
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="NAME",
+            help="cuda: layers that are sparse (default), sparse_dense"
+            " (M3.1's first: a dense MLP) or dense (M3's first: full attention too)",
         ),
     ] = None,
     rows_per_request: Annotated[
@@ -81,18 +82,20 @@ def bench(
 
     numbers = read_widths(widths)
     cpu_only = {"--weights": weights, "--rounds": rounds}
-    cuda_only = {"--rows-per-request": rows_per_request, "--pads": pads, "--layers": layers}
+    cuda_only = {"--kind": kind, "--rows-per-request": rows_per_request, "--pads": pads}
+    cuda_only |= {"--layers": layers}
     _refuse_others(device, cuda_only if device != "cuda" else cpu_only)
     if save:
         _check_writable(save)
     caches = kv_cache, index_cache
     if device == "cuda":
-        setting = engine_bench_cuda.setting_of(caches, numbers, context, rows_per_request, pads)
+        asked = (caches, numbers, kind, context, rows_per_request, pads)
+        setting = engine_bench_cuda.setting_of(*asked)
         told, ok = engine_bench_cuda.measured(model, setting, numbers, layers)
         show = engine_bench_cuda.show
     else:
-        asked = (device, model, weights, caches, numbers, context, rounds)
-        told, ok = engine_bench_cpu.measured(*asked), True
+        host = (device, model, weights, caches, numbers, context, rounds)
+        told, ok = engine_bench_cpu.measured(*host), True
         show = engine_bench_cpu.show
     if save:
         save.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

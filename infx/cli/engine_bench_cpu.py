@@ -27,11 +27,12 @@ def measured(
     rounds: int | None,
 ) -> dict[str, Any]:
     """Return what a run found, as plain data. Raises RefusalError or UsageError before it."""
-    model, rounds = model or "mini", rounds or ROUNDS
-    context = CONTEXT if context is None else context
-    config = configured(device, model, weights or "random:0", *caches)
+    context, rounds = CONTEXT if context is None else context, rounds or ROUNDS
+    config = configured(device, model, weights, *caches)
     if context >= config.context:
-        raise bad(f"--context {context}: expected below {config.context}, what {model} holds")
+        raise bad(
+            f"--context {context}: expected below {config.context}, what {config.model} holds"
+        )
     from infx.domain.serial import to_plain
     from infx.engine.mono.probe.timing import bench, machine_facts
 

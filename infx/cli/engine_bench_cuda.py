@@ -6,14 +6,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from infx.cli.engine_cuda import MODEL
 from infx.cli.engine_options import bad
 
 if TYPE_CHECKING:
     from infx.engine.mono.cuda.setting import Setting
+    from infx.engine.mono.shape import Kind
 
 __all__ = ["measured", "setting_of", "show"]
 
-MODEL, LAYERS = "m3_tp4_rank", 8
+LAYERS = 8
 TIMES = ("ROWS", "UNFUSED US", "UNFUSED, PDL", "MONO US", "MONO, PDL")
 GAINS = ("ROWS", "UNFUSED/MONO", "BOTH WITH PDL", "FLOOR US", "OF FLOOR", "TB/S", "BARS US")
 READ = ("ROWS", "EXPERTS", "BLOCKS", "MB", "SM", "MEMORY", "POWER")
@@ -28,6 +30,7 @@ LOAD = ("clocks.sm", "clocks.mem", "power.draw")
 def setting_of(
     caches: tuple[str, str],
     widths: Sequence[int],
+    kind: str | None,
     context: int | None,
     rows_per_request: int | None,
     pads: int | None,
@@ -35,13 +38,14 @@ def setting_of(
     """Return what the layers run on. Raises RefusalError or UsageError for what cannot be."""
     from infx.engine.mono.cuda.setting import SHAPE, Setting
 
-    kv, index = (_kind(*asked) for asked in zip(("kv", "index"), caches, strict=True))
+    kv, index = (_cache(*asked) for asked in zip(("kv", "index"), caches, strict=True))
     setting = Setting(
         context=8192 if context is None else context,
         kv=kv,
         index=index,
         rows_per_request=rows_per_request or 1,
         pads=pads or 0,
+        kind=_layers(kind or "sparse"),
     )
     if not setting.rows_per_request <= setting.context <= SHAPE.reach:
         raise bad(
@@ -53,7 +57,16 @@ def setting_of(
     return setting
 
 
-def _kind(cache: str, asked: str) -> str:
+def _layers(asked: str) -> Kind:
+    from infx.engine.mono.shape import KINDS
+
+    for kind in KINDS:
+        if kind == asked:
+            return kind
+    raise bad(f"--kind {asked[:60]}: expected {', '.join(KINDS)}")
+
+
+def _cache(cache: str, asked: str) -> str:
     from infx.engine.mono.cuda.setting import KINDS
     from infx.engine.refusal import RefusalError
 
@@ -151,7 +164,7 @@ def _notes(told: dict[str, Any]) -> Iterator[str]:
     )
     yield (
         f"one rank of four of MiniMax-M3 ({told['model']}): {told['ranks']}; {told['layers']}"
-        f" layers in turn, made in {told['made']['seconds']:.1f} s,"
+        f" {told['kind']} layers in turn, made in {told['made']['seconds']:.1f} s,"
         f" {told['made']['peak_bytes'] / 1e9:.1f} GB; medians of interleaved rounds of graph"
         " replays [second least, second greatest], ratios round by round"
     )

@@ -34,6 +34,7 @@ GOOD = [
         (["--context", "131073"], ["bad-option: --context 131073", "131072"]),
         (["--context", "3", "--rows-per-request", "4"], ["bad-option: --context 3", "4 (the rows"]),
         (["--pads", "1"], ["bad-option: --pads 1", "fewer than 1, the least width"]),
+        (["--kind", "narrow"], ["bad-option: --kind narrow", "dense, sparse, sparse_dense"]),
         (["--layers", "58"], ["--layers", "58"]),
         (["--layers", "3"], ["--layers", "4<=x<=57"]),
         (["--save", "/nowhere/bench.json"], ["bad-option: --save"]),
@@ -47,7 +48,7 @@ def test_what_cannot_be_is_refused(arguments: list[str], words: list[str]) -> No
         assert word in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--rows-per-request", "--pads", "--layers"])
+@pytest.mark.parametrize("option", ["--kind", "--rows-per-request", "--pads", "--layers"])
 def test_options_of_a_gpu_are_refused_on_a_cpu(option: str) -> None:
     done = here("engine", "bench", option, "8")
     assert done.returncode == 2

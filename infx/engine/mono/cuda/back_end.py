@@ -33,6 +33,7 @@ __all__ = ["WIDTHS", "CudaBackEnd", "built_shape"]
 
 # A build of its own for the widths that graphs are captured at: what is left of a width are pads.
 WIDTHS = (1, 2, 4, 8, MOST_ROWS)
+DEVICE = "cuda"
 
 
 def built_shape(model: ModelConfig) -> LayerShape:
@@ -170,6 +171,10 @@ class CudaBackEnd:
         needed = sum(map(scratch_bytes, WIDTHS))
         if refusal := cuda_refusal(needed, self._cache.device.index or 0):
             yield refusal
+        if self._cache.device.type != DEVICE:
+            yield Refusal(
+                "mono-residency", f"the cache lies on {self.device}: expected a {DEVICE} device"
+            )
         if len(self._layers) != len(self.kinds):
             yield Refusal(
                 "mono-weights",

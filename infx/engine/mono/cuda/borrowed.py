@@ -18,8 +18,7 @@ __all__ = ["CACHE_KINDS", "cache_faults", "cache_fields", "weight_faults"]
 
 # Numbers of kernels/attn_cache.cuh.
 CACHE_KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
-# Bulk copies take 16 bytes; whole lines of 128 are what they are fast with.
-ALIGNMENT = 128
+ALIGNMENT = 16  # of bulk copies and of the widest loads
 
 
 def weight_faults(

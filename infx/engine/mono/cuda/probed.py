@@ -7,6 +7,7 @@ numbers a layer would take minutes. That an expert was read in vain cannot be to
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from infx.domain.errors import EngineError
 from infx.engine.batch import Span, make_batch
 from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
+from infx.engine.config import EngineConfig
 from infx.engine.mono.cpu.kinds import kinds_of
 from infx.engine.mono.cuda.back_end import WIDTHS, CudaBackEnd, built_shape
 from infx.engine.mono.cuda.pack import unpacked_layer
@@ -34,14 +36,16 @@ from infx.engine.mono.probe.world import World
 from infx.engine.mono.shape import MOST_ROWS
 from infx.engine.mono.step import StepRows
 from infx.engine.shapes import ModelConfig, m3_tp4_rank
+from infx.engine.weights import seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OnDevice", "decodes", "device_check", "device_host", "few_layers", "needed_bytes"]
+__all__ = ["OnDevice", "decodes", "device_check", "device_host", "few_layers"]
 
-# Pages of a check's cache: 16 requests of up to 64 pages, 8,192 tokens, each.
-MOST_PAGES = 64
+# Pages of a check's cache: 16 requests of up to 320 pages, 40,960 tokens, each. Of more than 128
+# pages kernels choose blocks in two rounds. 0.26 GB a layer.
+MOST_PAGES = 320
 CHECKED_PAGES = MOST_ROWS * MOST_PAGES
 SLOTS_AT_ONCE = 1 << 15
 GPU = "cuda:0"
@@ -82,20 +86,25 @@ class OnDevice:
 
     def prepare(self, step: StepRows) -> None:
         """Take a step, for the narrowest build that holds it."""
-        width = next(width for width in self._widths if width >= step.rows)
-        self._back_end.prepare(step, width)
+        self._back_end.prepare(step, self._width(step.rows))
+
+    def _width(self, rows: int) -> int:
+        return next(width for width in self._widths if width >= rows)
 
     def running(self, arm: Arm) -> Run:
         """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
-        launch = self._back_end.run if arm == "mono" else self._back_end.run_unfused
 
         def run(layer: int, stream: Numbers, out: Numbers) -> None:
             given, made = (torch.from_numpy(x).to(self._back_end.device) for x in (stream, out))
-            launch(layer, given, made)
+            self._launch(arm, layer, given, made)
             self._back_end.settle()
             out[:] = made.cpu().numpy()
 
         return run
+
+    def _launch(self, arm: Arm, layer: int, given: Tensor, made: Tensor) -> None:
+        run = self._back_end.run if arm == "mono" else self._back_end.run_unfused
+        run(layer, given, made)
 
     def routing(self, layer: int) -> npt.NDArray[np.int64]:
         """Return the experts [rows, topk] that the step's rows chose in ``layer``."""
@@ -111,53 +120,53 @@ class OnDevice:
         return [self._layers[layer][name][expert] for name in names for expert in chosen]
 
 
-def needed_bytes(layers: int, arm: Arm) -> int:
-    """Return the bytes on a GPU of ``layers`` random layers, probed or checked.
+def device_host(
+    config: EngineConfig,
+    layers: int,
+    arm: Arm,
+    widths: Collection[int],
+    running: type[OnDevice] = OnDevice,
+) -> Host:
+    """Return ``layers`` random layers, with builds of ``widths``, of one row and of the widest.
 
-    1.01 GB of weights a layer and as much again for spoiled experts, 0.1 GB of cache, its copy and
-    its history; plain torch has 7.7 GB of float32 weights a layer.
+    Types of caches and the seed are those of ``config``; ``running`` is what launches the layers.
     """
-    a_layer = 1_100_000_000 + (7_700_000_000 if arm == "reference" else 0)
-    return layers * a_layer + 2_000_000_000
-
-
-def device_host(layers: int, kinds: Kinds, arm: Arm, seed: int, widths: Collection[int]) -> Host:
-    """Return ``layers`` random layers, with builds of ``widths``, of one row and of the widest."""
-    model = few_layers(layers)
-    made = [make_weights(seed + number, GPU) for number in range(layers)]
-    shape = built_shape(model)
-    cache = _cache(model, World(shape, 0).pages, kinds)
+    model, weights = few_layers(layers), _drawn(config, layers)
+    shape, kinds = built_shape(model), kinds_of(model)
+    cache = _cache(model, World(shape, 0).pages, config.cache_kinds)
     if arm == "reference":
-        return Host(arm, shape, kinds_of(model), _reference(model, made, cache), cache)
-    back_end = CudaBackEnd(model, made, cache)
-    hosted = OnDevice(back_end, made, {1, *widths, MOST_ROWS})
-    return Host(arm, shape, back_end.kinds, hosted, cache)
+        return Host(arm, shape, kinds, _reference(model, weights, cache), cache)
+    hosted = running(CudaBackEnd(model, weights, cache), weights, {1, *widths, MOST_ROWS})
+    return Host(arm, shape, kinds, hosted, cache)
 
 
-def device_check(layers: int, seed: int, steps: int) -> MonoCheck:
+def device_check(config: EngineConfig, layers: int, steps: int) -> MonoCheck:
     """Return a check of ``layers`` random layers, for the steps of `decodes` over their cache."""
-    model = few_layers(layers)
-    made = [make_weights(seed + number, GPU) for number in range(layers)]
+    model, weights = few_layers(layers), _drawn(config, layers)
 
     def make(cache: KvCache) -> Three:
-        hosted = OnDevice(CudaBackEnd(model, made, cache), made, WIDTHS)
-        return Three(hosted, _reference(model, made, cache))
+        hosted = OnDevice(CudaBackEnd(model, weights, cache), weights, WIDTHS)
+        return Three(hosted, _reference(model, weights, cache))
 
     return MonoCheck(layers, make, steps)
 
 
-def decodes(layers: int, kinds: Kinds, rows_per_request: int, seed: int) -> Iterator[Decode]:
+def _drawn(config: EngineConfig, layers: int) -> list[dict[str, Tensor]]:
+    seed = seed_of(config.weights) or 0
+    return [make_weights(seed + number, GPU) for number in range(layers)]
+
+
+def decodes(config: EngineConfig, layers: int) -> Iterator[Decode]:
     """Yield decode steps of random requests, pads among them, over one cache of random tokens.
 
-    Contexts go up to 8,192 tokens, short ones as often as long ones; streams are random.
+    Contexts go up to 40,960 tokens, short ones as often as long ones; streams are random.
     """
-    model = few_layers(layers)
-    cache = _cache(model, CHECKED_PAGES, kinds)
+    model, seed, each = few_layers(layers), seed_of(config.weights) or 0, config.rows_per_request
+    cache = _cache(model, CHECKED_PAGES, config.cache_kinds)
     _fill(cache, layers, seed)
     draw, numbers = random.Random(seed), torch.Generator().manual_seed(seed)
-    most = MOST_ROWS // rows_per_request
     while True:
-        spans = _spans(draw, draw.randint(1, most), rows_per_request, model.block_size)
+        spans = _spans(draw, draw.randint(1, MOST_ROWS // each), each, model.block_size)
         rows = sum(len(span.tokens) for span in spans)
         width = draw.randint(rows, MOST_ROWS)
         yield Decode(
@@ -174,7 +183,7 @@ def _spans(draw: random.Random, requests: int, rows: int, block: int) -> list[Sp
     """Return requests of ``rows`` rows on pages that no other has; tokens number the rows."""
     pages, spans = draw.sample(range(CHECKED_PAGES), CHECKED_PAGES), []
     for number in range(requests):
-        held = min(MOST_PAGES, int(2 ** draw.uniform(0, 6.5)))
+        held = int(2 ** draw.uniform(0, math.log2(MOST_PAGES)))
         start = draw.randint(max(0, (held - 1) * block - rows), held * block - rows)
         own = pages[number * MOST_PAGES :][:held]
         spans.append(Span([number * rows + row for row in range(rows)], start, own))

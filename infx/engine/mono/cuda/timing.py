@@ -40,9 +40,13 @@ def finish() -> None:
 
 
 def captured(launch: Launch) -> Any:
-    """Return ``launch`` as a graph, after it ran once."""
+    """Return ``launch`` as a graph, after it ran once, and nothing else runs.
+
+    Two persistent kernels at once, on two streams, would wait for each other's places for ever.
+    """
     import torch
 
+    finish()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         launch(stream.cuda_stream)
@@ -51,6 +55,7 @@ def captured(launch: Launch) -> Any:
         with torch.cuda.graph(graph, stream=stream):
             launch(torch.cuda.current_stream().cuda_stream)
     graph.replay()
+    finish()
     return graph
 
 

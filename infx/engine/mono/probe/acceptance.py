@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from infx.engine.config import EngineConfig
-from infx.engine.model.compiled import step_rows
-from infx.engine.mono.probe.arms import Run, three
+from infx.engine.model.step import step_rows
+from infx.engine.mono.probe.arms import Run
+from infx.engine.mono.probe.compiled_arms import three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import ARMS, Arm
 from infx.engine.mono.probe.serving import Decode

@@ -17,7 +17,7 @@ from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
 from infx.engine.config import EngineConfig
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
-from infx.engine.mono.probe.arms import Compiled, Hosted, Reference, step_rows
+from infx.engine.mono.probe.arms import Hosted, Reference, step_rows
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import NAN, Arm, Filling, Left, Ran, Row
 from infx.engine.mono.probe.world import World
@@ -42,6 +42,9 @@ def make_host(config: EngineConfig, arm: Arm) -> Host:
 
 def host_of(model: ModelConfig, weights: Mapping[str, Any], kinds: Kinds, arm: Arm) -> Host:
     """Return the layers of ``model`` with ``weights`` on this machine's processor."""
+    # Here: a host of another device has no use for what compiles these.
+    from infx.engine.mono.probe.compiled_arms import Compiled
+
     shape = layer_shape(model)
     cache = KvCache.empty(model, World(shape, 0).pages, kinds=kinds)
     make = Reference if arm == "reference" else Compiled

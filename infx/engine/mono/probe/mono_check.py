@@ -11,8 +11,8 @@ import numpy as np
 
 from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
-from infx.engine.model.compiled import step_rows
-from infx.engine.mono.probe.arms import Three, three
+from infx.engine.model.step import step_rows
+from infx.engine.mono.probe.arms import Three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import Numbers
 from infx.engine.mono.probe.serving import Decode
@@ -51,6 +51,9 @@ class LayerFinding:
 
 def mono_check(config: EngineConfig, steps: int) -> MonoCheck:
     """Return a check of the layers that ``config`` serves, on this machine's processor."""
+
+    # Here: a check of another device has no use for what compiles these.
+    from infx.engine.mono.probe.compiled_arms import three
 
     def make(cache: KvCache) -> Three:
         weights = target_weights(config.shape, config.weights, config.expert_dtype)

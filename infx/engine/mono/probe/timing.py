@@ -18,7 +18,8 @@ from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
 from infx.engine.mono.plan import make_table
-from infx.engine.mono.probe.arms import Run, step_rows, three
+from infx.engine.mono.probe.arms import Run, step_rows
+from infx.engine.mono.probe.compiled_arms import three
 from infx.engine.mono.probe.rows import ARMS, Arm, Numbers, Row
 from infx.engine.mono.probe.traffic import layer_bytes
 from infx.engine.mono.shape import CPU_GRAIN, MOST_ROWS, Caches, cpu

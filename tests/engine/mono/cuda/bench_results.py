@@ -55,6 +55,7 @@ def found(results: list[dict[str, Any]]) -> dict[str, Any]:
         "rows_per_request": 1,
         "pads": 0,
         "layers": 8,
+        "kind": "sparse",
         "routing": "uniform: the router on random streams",
         "ranks": "the all-reduce is a self-sum of 4 equal parts",
         "floor": "floor = bytes / copy bandwidth of the same run",

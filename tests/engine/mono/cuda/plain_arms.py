@@ -28,12 +28,12 @@ TOPK = SHAPE.experts_per_token
 
 
 class PlainArms:
-    """Arms for ``rows`` rows; ``broken`` names a field that mono alone leaves wrong."""
+    """Arms for ``rows`` rows; ``unwritten`` names a field that mono alone leaves as it was."""
 
     stages = ("qkv", "scores", "attend", "o", "router", "up", "down")
 
-    def __init__(self, rows: int, broken: str = "") -> None:
-        self.rows, self._broken = rows, broken
+    def __init__(self, rows: int, unwritten: str = "") -> None:
+        self.rows, self._unwritten = rows, unwritten
 
     def unfused(self, stream: int, given: Fields, dependent: bool = False) -> None:
         """Run all stages."""
@@ -44,10 +44,11 @@ class PlainArms:
         (choose_and_mix if kind_of(given) == "sparse" else mix_dense)(given)
 
     def mono(self, stream: int, given: Fields, dependent: bool = False) -> None:
-        """Run all stages; spoil what is broken."""
+        """Run all stages; put back what is not to be written."""
+        kept = {name: given[name].clone() for name in (self._unwritten,) if name}
         self.unfused(stream, given)
-        if self._broken:
-            given[self._broken][0] = 1 - given[self._broken][0]
+        for name, old in kept.items():
+            given[name].copy_(old)
 
     def stage(self, name: str, stream: int, given: Fields, dependent: bool = False) -> None:
         """Do nothing: a layer leaves what each of its stages does."""

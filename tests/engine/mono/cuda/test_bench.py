@@ -27,7 +27,7 @@ MACHINE = {"name": "none"}
 class PlainBuilds:
     """In the place of builds: arms that need no compiler."""
 
-    broken = ""
+    unwritten = ""
 
     def __init__(self, defines: dict[str, int], folder: Path | None) -> None:
         self.defines, self.folder = defines, folder
@@ -36,7 +36,7 @@ class PlainBuilds:
         return len(widths)
 
     def arms(self, rows: int) -> PlainArms:
-        return PlainArms(rows, self.broken)
+        return PlainArms(rows, self.unwritten)
 
 
 class Replayed:
@@ -131,17 +131,17 @@ def test_layers_with_a_dense_mlp_are_checked_and_timed(
     assert "WRONG" not in capsys.readouterr().out
 
 
-def test_what_mono_leaves_wrong_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    PlainBuilds.broken = "mids"
-    try:
-        code, found = run(tmp_path, "--widths", "2", "--layers", "1", "--context", "300", "--check")
-    finally:
-        PlainBuilds.broken = ""
+@pytest.mark.parametrize("field", ["mids", "keys"])
+def test_what_mono_does_not_write_is_told(
+    field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlainBuilds, "unwritten", field)
+    code, found = run(tmp_path, "--widths", "2", "--layers", "1", "--context", "300", "--check")
     assert code == 1
-    assert found["mixed"]["mono_differs"] == ["mids"]
+    assert found["mixed"]["mono_differs"] == [field]
     told = [line for line in capsys.readouterr().out.splitlines() if "WRONG" in line]
-    assert "WRONG 2 rows: mono's mids" in told
-    assert "WRONG 2 rows: replayed mids" in told
+    assert f"WRONG 2 rows: mono's {field}" in told
+    assert f"WRONG 2 rows: replayed {field}" in told
     assert "us" not in found["results"][0]
 
 

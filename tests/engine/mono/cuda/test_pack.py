@@ -13,8 +13,9 @@ from infx.engine.mono.cuda.pack import field_sizes, packed_layer, unpacked_layer
 from infx.engine.mono.shape import SHAPES
 from infx.engine.quant import fp8_quantise, mxfp4_round
 
-# The true sizes but for the number of experts.
+# The true sizes but for experts: 16 are routed to, one of them is there, and the shared one.
 SHAPE = replace(SHAPES["m3_tp4_rank"], experts=16, expert_size=384)
+THERE = 1
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +30,8 @@ def weights() -> dict[str, Tensor]:
         "o": (16 * dim, hidden),
         "router": (hidden, SHAPE.experts),
         "router_bias": (SHAPE.experts,),
-        "experts_up": (SHAPE.experts, hidden, 2 * size),
-        "experts_down": (SHAPE.experts, size, hidden),
+        "experts_up": (THERE, hidden, 2 * size),
+        "experts_down": (THERE, size, hidden),
         "up": (hidden, 2 * size),
         "down": (size, hidden),
     }
@@ -44,6 +45,9 @@ def packed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def test_fields_are_those_of_the_kernels_in_size_and_type(packed: dict[str, Tensor]) -> None:
     wanted = field_sizes(SHAPE)
+    for name in ("up", "down"):
+        (_, *size), dtype = wanted[name]
+        wanted[name] = ((THERE + 1, *size), dtype)
     assert packed.keys() == wanted.keys() <= set(FIELDS)
     assert {name: (tuple(t.shape), t.dtype) for name, t in packed.items()} == wanted
     assert all(t.is_contiguous() for t in packed.values())
@@ -69,14 +73,14 @@ def test_what_comes_back_is_each_weight_in_its_format(
     assert torch.equal(found["router"], weights["router"].bfloat16().float())
     for name in ("up", "down"):
         assert torch.equal(found[name], mxfp4_round(weights[name].T).T), name
-        last = (f"experts_{name}", SHAPE.experts - 1)
-        assert torch.equal(found[last[0]][last[1]], mxfp4_round(weights[last[0]][last[1]].T).T)
+        (expert,), (own,) = found[f"experts_{name}"], weights[f"experts_{name}"]
+        assert torch.equal(expert, mxfp4_round(own.T).T), name
     for name in ("attention_norm", "mlp_norm", "head_norm", "router_bias"):
         torch.testing.assert_close(found[name], weights[name], rtol=0, atol=1e-6)
 
 
 def test_a_weight_that_its_format_cannot_hold_is_refused(weights: dict[str, Tensor]) -> None:
-    worse = {**weights, "o": weights["o"].clone()}
-    worse["o"][5, 7] = torch.nan
+    worse = {**weights, "qkv": weights["qkv"].clone()}
+    worse["qkv"][5, 7] = torch.nan
     with pytest.raises(ValueError, match="NaN"):
         packed_layer(worse, "cpu")

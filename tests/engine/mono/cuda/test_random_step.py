@@ -83,7 +83,9 @@ def test_caches_hold_the_tokens_of_requests_and_nan_elsewhere(kind: str) -> None
 def test_a_ranks_steps_share_the_pages_of_the_widest(monkeypatch: pytest.MonkeyPatch) -> None:
     from infx.engine.mono.cuda import world
 
-    def only_caches(seed: int, slots: torch.Tensor, pages: int, kv: str, index: str) -> object:
+    def only_caches(
+        seed: int, slots: torch.Tensor, pages: int, kv: str, index: str, kind: str
+    ) -> object:
         return world.Layer({}, *make_caches(seed, slots, pages, kv, index))
 
     monkeypatch.setattr(world, "make_layer", only_caches)

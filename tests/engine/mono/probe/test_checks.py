@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infx.domain.acceptance import Acceptance
 from infx.engine.config import EngineConfig
-from infx.engine.mono.probe import arms
+from infx.engine.mono.probe import compiled_arms
 from infx.engine.mono.probe.acceptance import AcceptanceCheck, Agreement, accepted
 from infx.engine.mono.probe.arms import Reference, Run
 from infx.engine.mono.probe.mono_check import MonoCheck, mono_check
@@ -67,7 +67,7 @@ def looked(
 
 @pytest.mark.parametrize("method", ["eagle3", "none"])
 def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
     found = mono_check(config(method, 3 if method == "eagle3" else 0), 3)
     looked(found, prompts(2), method)
     assert found.ok
@@ -77,7 +77,7 @@ def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_layer_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
     monkeypatch.setattr(Twins, "wrong", ("mono", 2))
     found = mono_check(config(), 2)
     looked(found, prompts(2))
@@ -94,7 +94,7 @@ def test_a_check_that_saw_nothing_is_not_ok() -> None:
 
 
 def test_arms_that_choose_other_tokens_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
     found = AcceptanceCheck(config(), 3)
     looked(found, prompts(2))
     assert all(other.lengths == other.top1 == 1 for other in found.against.values())
