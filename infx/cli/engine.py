@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infx.cli import engine_bench, engine_check
+from infx.cli.engine_cuda import cuda_facts, needed_bytes
 from infx.cli.engine_options import (
     MOST_WIDTH,
     Device,
     IndexCache,
     KvCache,
     Model,
+    NumLayers,
     Weights,
     bad,
     configured,
     facts,
+    layers_of,
     progress,
     read_widths,
 )
@@ -25,6 +28,8 @@ from infx.cli.options import Json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from infx.engine.config import EngineConfig
+    from infx.engine.mono.probe.rows import Subject
     from infx.engine.mono.probe.tally import Tally
 
 __all__ = ["register"]
@@ -45,8 +50,9 @@ def register(app: typer.Typer) -> None:
 
 def _probe(
     device: Device = "cpu",
-    model: Model = "mini",
-    weights: Weights = "random:0",
+    model: Model = None,
+    weights: Weights = None,
+    num_layers: NumLayers = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     seeds: Annotated[
@@ -58,22 +64,45 @@ def _probe(
     arm: Annotated[
         str, typer.Option("--arm", metavar="NAME", help="mono, unfused, or reference (torch)")
     ] = "mono",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="run every step as a replay of a graph (cuda)")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     from infx.cli.output import emit
 
-    config, numbers = configured(device, model, weights, kv_cache, index_cache), read_widths(widths)
-    chosen = _arm(arm)
-    from infx.engine.mono.probe.host import make_host
+    chosen, numbers, layers = _arm(arm), read_widths(widths), layers_of(device, num_layers)
+    if replay and (device != "cuda" or chosen == "reference"):
+        raise bad(f"--replay with --device {device} --arm {arm}: expected cuda, mono or unfused")
+    needed = needed_bytes(layers, plain_torch=chosen == "reference")
+    config = configured(device, model, weights, kv_cache, index_cache, needed)
     from infx.engine.mono.probe.probing import probe
 
-    tally = probe(make_host(config, chosen), range(seeds), numbers, _teller(seeds))
+    on_gpu = device == "cuda"
+    subject = _on_gpu(config, layers, chosen, numbers, replay) if on_gpu else _here(config, chosen)
+    tally = probe(subject, range(seeds), numbers, _teller(seeds))
     if as_json:
-        told = {"arm": arm, "seeds": seeds, "widths": numbers, **facts(config)}
+        about = cuda_facts(config, layers) if on_gpu else facts(config)
+        told = {"arm": arm, "seeds": seeds, "widths": numbers, "replay": replay, **about}
         emit("engine-probe", told | {"properties": _properties(tally)}, ok=tally.ok)
     else:
         _show(tally)
     return 0 if tally.ok else 1
+
+
+def _here(config: EngineConfig, arm: Any) -> Subject:
+    from infx.engine.mono.probe.host import make_host
+
+    return make_host(config, arm)
+
+
+def _on_gpu(
+    config: EngineConfig, layers: int, arm: Any, widths: list[int], replay: bool
+) -> Subject:
+    from infx.engine.mono.cuda.probed import OnDevice, device_host
+    from infx.engine.mono.cuda.replayed import Replayed
+
+    return device_host(config, layers, arm, widths, Replayed if replay else OnDevice)
 
 
 def _arm(name: str) -> Any:

@@ -1,176 +1,117 @@
-"""infx engine bench: the time of a layer by mono, by the unfused layers, and in plain torch."""
+"""infx engine bench: the time of a layer by mono and by the unfused layers, on a CPU or a GPU."""
 
 from __future__ import annotations
 
 import json
-import textwrap
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from infx.cli.engine_options import (
-    Device,
-    IndexCache,
-    KvCache,
-    Model,
-    Weights,
-    bad,
-    configured,
-    facts,
-    progress,
-    read_widths,
-)
+from infx.cli import engine_bench_cpu, engine_bench_cuda
+from infx.cli.engine_options import Device, IndexCache, KvCache, Model, Weights, bad, read_widths
 from infx.cli.options import Json
-
-if TYPE_CHECKING:
-    from infx.engine.mono.probe.timing import Bench, WidthTimes
 
 __all__ = ["HELP", "bench"]
 
-HELP = "Time a layer: mono, unfused, and plain torch."
-TIMES = ("ROWS", "MONO US", "UNFUSED US", "UNFUSED/MONO", "TORCH US", "TORCH/MONO")
-BYTES = ("ROWS", "EXPERTS", "GB/S", "COPY GB/S", "FLOOR US", "OF FLOOR", "PREPARE US")
+HELP = "Time a layer: mono, unfused, and plain torch on a CPU."
 
 
 def bench(
     device: Device = "cpu",
-    model: Model = "mini",
-    weights: Weights = "random:0",
+    model: Model = None,
+    weights: Weights = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     widths: Annotated[
         str, typer.Option("--widths", metavar="LIST", help="rows of a step: 1,2,4, or 1-16")
     ] = "1,2,4,8,16",
     context: Annotated[
-        int, typer.Option("--context", metavar="N", min=0, help="tokens before each row")
-    ] = 512,
+        int | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            min=0,
+            help="cpu: tokens before each row (512); cuda: those that a request's last row sees,"
+            " itself included (8192)",
+        ),
+    ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", min=2, help="times that all is timed in turn")
-    ] = 40,
+        int | None,
+        typer.Option(
+            "--rounds", metavar="N", min=2, help="cpu: times that all is timed in turn (40)"
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="NAME",
+            help="cuda: layers that are sparse (default), sparse_dense"
+            " (M3.1's first: a dense MLP) or dense (M3's first: full attention too)",
+        ),
+    ] = None,
+    rows_per_request: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-request",
+            metavar="N",
+            min=1,
+            max=16,
+            help="cuda: rows of a request, one behind the other: 1, or 1 more than are drafted",
+        ),
+    ] = None,
+    pads: Annotated[
+        int | None,
+        typer.Option("--pads", metavar="N", min=0, help="cuda: the last rows are nobody's (0)"),
+    ] = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(
+            "--layers", metavar="N", min=4, max=57, help="cuda: layers in turn (8), 1 GB each"
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="write the JSON to a file too")
     ] = None,
     as_json: Json = False,
 ) -> int:
     """Run the command."""
-    from infx.cli.output import emit, say
+    from infx.cli.output import emit
 
-    config, numbers = configured(device, model, weights, kv_cache, index_cache), read_widths(widths)
-    if context >= config.context:
-        raise bad(f"--context {context}: expected below {config.context}, what {model} holds")
+    numbers = read_widths(widths)
+    cpu_only = {"--weights": weights, "--rounds": rounds}
+    cuda_only = {"--kind": kind, "--rows-per-request": rows_per_request, "--pads": pads}
+    cuda_only |= {"--layers": layers}
+    _refuse_others(device, cuda_only if device != "cuda" else cpu_only)
     if save:
         _check_writable(save)
-    from infx.engine.mono.probe.timing import bench, machine_facts
-
-    made = bench(config, numbers, context, rounds, lambda done: progress("round", done, rounds))
-    told = {**facts(config), **machine_facts(), "rounds": rounds, **_figures(made)}
+    caches = kv_cache, index_cache
+    if device == "cuda":
+        asked = (caches, numbers, kind, context, rows_per_request, pads)
+        setting = engine_bench_cuda.setting_of(*asked)
+        told, ok = engine_bench_cuda.measured(model, setting, numbers, layers)
+        show = engine_bench_cuda.show
+    else:
+        host = (device, model, weights, caches, numbers, context, rounds)
+        told, ok = engine_bench_cpu.measured(*host), True
+        show = engine_bench_cpu.show
     if save:
-        _save(save, told)
+        save.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     if as_json:
-        emit("engine-bench", told)
-        return 0
-    _show(told)
-    for line in _notes(told):
-        say(textwrap.fill(line, 100, subsequent_indent="  "))
-    return 0
+        emit("engine-bench", told, ok=ok)
+    else:
+        show(told)
+    return 0 if ok else 1
 
 
-def _figures(made: Bench) -> dict[str, Any]:
-    from infx.engine.mono.probe.traffic import FLOOR
-
-    return {
-        "layers": made.layers,
-        "context": made.context,
-        "routing": "random streams, a row a request, dealt by the model's own router",
-        "floor": FLOOR,
-        "widths": [_at_width(times) for times in made.widths],
-    }
-
-
-def _at_width(times: WidthTimes) -> dict[str, Any]:
-    mono_us, copy_gb_s = _median(times.us["mono"]), _median(times.copy_gb_s)
-    floor_us = times.bytes / copy_gb_s / 1e3
-    return {
-        "width": times.width,
-        "union": times.union,
-        "bytes": times.bytes,
-        "median_us": {arm: _median(us) for arm, us in times.us.items()},
-        "least_us": {arm: min(us) for arm, us in times.us.items()},
-        "unfused_over_mono": _ratio(times.us["unfused"], times.us["mono"]),
-        "reference_over_mono": _ratio(times.us["reference"], times.us["mono"]),
-        "gb_s": times.bytes / mono_us / 1e3,
-        "copy_gb_s": copy_gb_s,
-        "floor_us": floor_us,
-        "share_of_floor": floor_us / mono_us,
-        "prepare_us": _median(times.prepare_us),
-        "us": times.us,
-    }
-
-
-def _ratio(above: list[float], below: list[float]) -> dict[str, Any]:
-    """Return the median of the rounds' ratios with its 95 % interval, by resampling rounds.
-
-    What slows a round slows both arms of it: their ratio keeps still where the times do not.
-    """
-    from infx.analysis.intervals import percentile_of, request_interval
-
-    ratios = [a / b for a, b in zip(above, below, strict=True)]
-    ones = [1.0] * len(ratios)
-    interval = request_interval([ones], [ratios], percentile_of(50), paired=True)
-    return {"ratio": _median(ratios), "interval": interval}
-
-
-def _median(values: list[float]) -> float:
-    from infx.analysis.statistics import percentile
-
-    return percentile(sorted(values), 50)
-
-
-def _show(told: dict[str, Any]) -> None:
-    from infx.cli.output import table
-
-    table(TIMES, [_times(one) for one in told["widths"]])
-    print()
-    table(BYTES, [_bytes(one) for one in told["widths"]])
-
-
-def _times(one: dict[str, Any]) -> tuple[object, ...]:
-    median, least, gain = one["median_us"], one["least_us"], one["unfused_over_mono"]
-    low, high = gain["interval"] or (float("nan"), float("nan"))
-    return (
-        one["width"],
-        f"{median['mono']:.1f} ({least['mono']:.1f})",
-        f"{median['unfused']:.1f} ({least['unfused']:.1f})",
-        f"{gain['ratio']:.3f} [{low:.3f}, {high:.3f}]",
-        f"{median['reference']:.0f} ({least['reference']:.0f})",
-        f"{one['reference_over_mono']['ratio']:.1f}",
-    )
-
-
-def _bytes(one: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        one["width"],
-        f"{one['union']:.1f} + shared",
-        f"{one['gb_s']:.1f}",
-        f"{one['copy_gb_s']:.1f}",
-        f"{one['floor_us']:.1f}",
-        f"{one['share_of_floor']:.0%}",
-        f"{one['prepare_us']:.1f}",
-    )
-
-
-def _notes(told: dict[str, Any]) -> list[str]:
-    return [
-        f"{told['cpu']}, {told['threads']} thread, load {told['load']:.1f}; medians (least) of"
-        f" {told['rounds']} interleaved rounds, ratios round by round; layers {told['layers']} in"
-        f" turn, context {told['context']}",
-        f"routing: {told['routing']}",
-        f"{told['floor']}",
-        "copy bandwidth: a copy of as many bytes as the timed layers read at that width, in the"
-        " same run, bytes read and written; reads alone may be faster",
-        "the gain of mono is unfused/mono; torch is the reference's own operators, no baseline",
-    ]
+def _refuse_others(device: str, given: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option of ``given`` that was used: none of them is this device's."""
+    other = "cpu" if device == "cuda" else "cuda"
+    for option, value in given.items():
+        if value is not None:
+            raise bad(f"{option} {value} with --device {device}: it is of --device {other} alone")
 
 
 def _check_writable(path: Path) -> None:
@@ -179,9 +120,3 @@ def _check_writable(path: Path) -> None:
         path.open("a", encoding="utf-8").close()
     except OSError as error:
         raise bad(f"--save {path}: expected a file to write ({error.strerror})") from error
-
-
-def _save(path: Path, told: dict[str, Any]) -> None:
-    from infx.domain.serial import to_plain
-
-    path.write_text(json.dumps(to_plain(told), indent=2) + "\n", encoding="utf-8")

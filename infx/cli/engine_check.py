@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infx.cli.engine_cuda import cuda_facts, needed_bytes
 from infx.cli.engine_options import (
     MOST_WIDTH,
     Device,
     IndexCache,
     KvCache,
     Model,
+    NumLayers,
     Weights,
     bad,
     configured,
     facts,
+    layers_of,
     progress,
 )
 from infx.cli.options import Json
@@ -38,8 +41,9 @@ TITLES = {"unfused": "unfused layers", "reference": "plain torch"}
 
 def check(
     device: Device = "cpu",
-    model: Model = "mini",
-    weights: Weights = "shipped",
+    model: Model = None,
+    weights: Weights = None,
+    num_layers: NumLayers = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     method: Annotated[
@@ -60,28 +64,53 @@ def check(
     if method not in DRAFTS or (acceptance and not DRAFTS[method]):
         wanted = [name for name, drafts in DRAFTS.items() if drafts or not acceptance]
         raise bad(f"--speculative-method {method}: expected {', '.join(wanted)}")
-    drafts = DRAFTS[method]
+    if acceptance and device == "cuda":
+        raise bad("--acceptance with --device cuda: no model is served there; use --device cpu")
+    drafts, layers = DRAFTS[method], layers_of(device, num_layers)
     config = configured(
         device,
         model,
-        weights,
+        weights or ("shipped" if device == "cpu" else None),
         kv_cache,
         index_cache,
+        needed_bytes(layers, plain_torch=True),
         method=method,
         k=drafts,
         max_num_seqs=MOST_WIDTH // (drafts + 1),
         max_model_len=CONTEXT,
     )
-    told = facts(config) | {"method": method, "k": drafts}
+    told = {"method": method, "k": drafts}
+    if device == "cuda":
+        found = _on_gpu(config, layers, steps)
+        return _show_layers(found, cuda_facts(config, layers) | told, as_json)
+    told = facts(config) | told
     return (_acceptance if acceptance else _layers)(config, steps, told, as_json)
 
 
-def _layers(config: EngineConfig, steps: int, told: dict[str, Any], as_json: bool) -> int:
-    from infx.cli.output import emit, say, table
-    from infx.engine.mono.probe.mono_check import MonoCheck
+def _on_gpu(config: EngineConfig, layers: int, steps: int) -> MonoCheck:
+    """Return what random layers made of random steps: no model is served on a GPU yet."""
+    from infx.engine.mono.cuda.probed import decodes, device_check
 
-    found = MonoCheck(config, steps)
+    found = device_check(config, layers, steps)
+    for decode in decodes(config, layers):
+        more = found(decode)
+        progress("step", found.seen, steps)
+        if not more:
+            break
+    return found
+
+
+def _layers(config: EngineConfig, steps: int, told: dict[str, Any], as_json: bool) -> int:
+    from infx.engine.mono.probe.mono_check import mono_check
+
+    found = mono_check(config, steps)
     _serve(config, found, steps)
+    return _show_layers(found, told, as_json)
+
+
+def _show_layers(found: MonoCheck, told: dict[str, Any], as_json: bool) -> int:
+    from infx.cli.output import emit, say, table
+
     if as_json:
         emit("engine-check", told | {"steps": found.seen, "layers": found.layers}, ok=found.ok)
         return 0 if found.ok else 1

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infx.cli.engine_cuda import LAYERS, configured_on_cuda
+
 if TYPE_CHECKING:
     from infx.engine.config import EngineConfig
 
@@ -15,21 +17,34 @@ __all__ = [
     "IndexCache",
     "KvCache",
     "Model",
+    "NumLayers",
     "Weights",
     "bad",
     "configured",
     "facts",
+    "layers_of",
     "progress",
     "read_widths",
 ]
 
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu or cuda")]
-Model = Annotated[str, typer.Option("--model", metavar="NAME", help="shape of the model")]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"),
+]
 Weights = Annotated[
-    str, typer.Option("--weights", metavar="SOURCE", help="random:SEED, shipped, or a folder")
+    str | None,
+    typer.Option("--weights", metavar="SOURCE", help="random:SEED, shipped, or a folder"),
+]
+NumLayers = Annotated[
+    int | None,
+    typer.Option("--num-layers", metavar="N", min=1, help="random layers on cuda (2): 1 GB each"),
 ]
 KvCache = Annotated[
-    str, typer.Option("--kv-cache-dtype", metavar="TYPE", help="fp32 (auto), bf16, fp8 or mxfp4")
+    str,
+    typer.Option(
+        "--kv-cache-dtype", metavar="TYPE", help="fp32 (auto), bf16, fp8 (auto on cuda) or mxfp4"
+    ),
 ]
 IndexCache = Annotated[
     str, typer.Option("--index-cache-dtype", metavar="TYPE", help="the same, for index keys")
@@ -40,9 +55,18 @@ TOLD = 10
 
 
 def configured(
-    device: str, model: str, weights: str, kv: str, index: str, **more: Any
+    device: str,
+    model: str | None,
+    weights: str | None,
+    kv: str,
+    index: str,
+    needed_bytes: int = 0,
+    **more: Any,
 ) -> EngineConfig:
-    """Return the configuration. Raises RefusalError or UsageError for one not compiled here."""
+    """Return the configuration; a GPU must have ``needed_bytes`` free.
+
+    Raises RefusalError or UsageError for one whose layers are not compiled here.
+    """
     from infx.engine.config import EngineConfig
     from infx.engine.deployment import refuse_compiled
     from infx.engine.memory import refuse_too_large
@@ -50,9 +74,11 @@ def configured(
     from infx.engine.shapes import NULL
     from infx.engine.weights import shape_of_source
 
+    if device == "cuda":
+        return configured_on_cuda(model, weights, kv, index, needed_bytes, **more)
     if device != "cpu":
-        missing = "this build has no kernels for it" if device == "cuda" else "no such device"
-        raise RefusalError("mono-device", f"--device {device}: {missing}; use --device cpu")
+        raise RefusalError("mono-device", f"--device {device}: no such device; use cpu or cuda")
+    model, weights = model or "mini", weights or "random:0"
     if model == NULL:
         raise bad(f"--model {NULL}: it has no layers; name a shape, as mini")
     config = EngineConfig(
@@ -68,6 +94,13 @@ def configured(
     if refusal:
         raise RefusalError(refusal.code, refusal.sentence)
     return config
+
+
+def layers_of(device: str, asked: int | None) -> int:
+    """Return how many random layers a GPU gets. Raises UsageError where a model has its own."""
+    if asked and device != "cuda":
+        raise bad(f"--num-layers {asked} with --device {device}: the model has its own; leave it")
+    return asked or LAYERS
 
 
 def facts(config: EngineConfig) -> dict[str, Any]:

@@ -65,6 +65,10 @@ ENGINE_CODES: dict[str, tuple[str, str]] = {
     "queue-full": ("the engine's queue is full", "retry later or lower the concurrency"),
     "draining": ("the engine is shutting down", "use another server"),
     "too-little-memory": ("weights and cache do not fit", "lower num-blocks"),
+    "kernel-gave-up": (
+        "a kernel waited too long for its own blocks: what it wrote is wrong",
+        "end other work on the GPU and restart; if it comes again, set mono: off",
+    ),
     "builds-unwritable": (
         "the folder that keeps compiled layers cannot be written",
         "name another in INFX_MONO_CACHE",
@@ -106,6 +110,7 @@ MONO_CODES: dict[str, tuple[str, str]] = {
     "mono-layer-kind": ("a kind of layer that mono does not know", "keep it on the own layer"),
     "mono-no-layer": ("no layer of the model is mono's", "set mono: off"),
     "mono-widths": ("widths to build that no step has", "use 1 to 16"),
+    "mono-shape": ("layers of a shape that the kernels are not built for", "use a listed model"),
     "mono-weights": ("a weight of another name, shape or type", "correct the named weight"),
     "mono-cache": ("a cache of another shape or type", "correct the named cache"),
     "mono-strides": ("a weight or cache that is not contiguous", "hand in a contiguous one"),

@@ -9,21 +9,27 @@ from typing import Any
 
 import pytest
 
-from infx.cli import engine, engine_bench
+from infx.cli import engine, engine_bench_cpu
+from infx.cli.engine_cuda import needed_bytes
 from infx.cli.engine_options import progress, read_widths
 from infx.engine.kept import cache_folder
 from infx.engine.mono.probe.rows import Left
 from infx.engine.mono.probe.tally import PROPERTIES, Pair, Tally
 from infx.engine.mono.probe.timing import Bench, WidthTimes
 from tests.cli.commands import INFX, ROOT, as_json, environment, here
+from tests.engine.mono.cuda.stub_gpu import has_driver
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["probe", "--device", "cuda"], ["mono-device", "no kernels for it", "--device cpu"]),
+        (["probe", "--device", "cuda", "--model", "mini"], ["mono-shape", "m3_tp4_rank"]),
+        (["probe", "--device", "cuda", "--weights", "shipped"], ["bad-option", "random:SEED"]),
+        (["check", "--device", "cuda", "--kv-cache-dtype", "fp32"], ["mono-kv-cache", "or mxfp4"]),
+        (["check", "--device", "cuda", "--acceptance"], ["bad-option", "no model is served"]),
+        (["probe", "--replay"], ["bad-option", "--replay with --device cpu", "expected cuda"]),
+        (["probe", "--num-layers", "3"], ["bad-option", "--num-layers 3", "--device cpu"]),
         (["bench", "--device", "tpu"], ["mono-device", "no such device"]),
-        (["check", "--device", "cuda"], ["mono-device"]),
         (["probe", "--arm", "triton"], ["bad-option", "--arm triton", "reference"]),
         (["probe", "--widths", "0-3"], ["bad-option", "--widths 0-3", "1-16"]),
         (["probe", "--widths", "17"], ["bad-option", "--widths 17"]),
@@ -46,6 +52,21 @@ def test_what_cannot_be_is_refused(arguments: list[str], words: list[str]) -> No
     assert done.stdout == ""
     for word in words:
         assert word in done.stderr
+
+
+@pytest.mark.skipif(has_driver(), reason="this machine has a CUDA driver")
+@pytest.mark.parametrize("command", ["probe", "check", "bench"])
+def test_a_machine_without_a_gpu_is_refused(command: str) -> None:
+    done = here("engine", command, "--device", "cuda", "--model", "m3_tp4_rank")
+    assert done.returncode == 2, done.stderr
+    assert "mono-device: no CUDA device: no CUDA driver" in done.stderr
+    assert done.stdout == ""
+
+
+def test_memory_of_a_gpu_is_counted_by_layer() -> None:
+    probed, checked = (needed_bytes(2, plain_torch=torch) for torch in (False, True))
+    assert probed == 2 * 1_400_000_000 + 3_000_000_000
+    assert checked == probed + 3 * 7_400_000_000
 
 
 def test_widths_are_read() -> None:
@@ -89,7 +110,7 @@ def times(mono_us: float, unfused_us: float) -> Bench:
 
 
 def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
-    made = engine_bench._figures(times(200, 250))["widths"][0]
+    made = engine_bench_cpu._figures(times(200, 250))["widths"][0]
     # 2 MB at 20 GB/s are 100 us; the median of 200 … 216 us is 208.
     assert made["floor_us"] == pytest.approx(100)
     assert made["share_of_floor"] == pytest.approx(100 / 208)
@@ -101,8 +122,8 @@ def test_bench_states_the_floor_and_the_ratio_with_its_interval() -> None:
 
 
 def test_benchs_table_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    told = engine_bench._figures(times(200, 250))
-    engine_bench._show(told)
+    machine = {"cpu": "a processor", "threads": 1, "load": 0.5, "rounds": 9}
+    engine_bench_cpu.show(machine | engine_bench_cpu._figures(times(200, 250)))
     lines = capsys.readouterr().out.splitlines()
     times_header, times_row, _, bytes_header, bytes_row = lines
     assert times_header.startswith("ROWS  MONO US")

@@ -149,6 +149,11 @@ class KvCache:
         """Tokens that the cache holds."""
         return len(self.features)
 
+    @property
+    def device(self) -> torch.device:
+        """Where all tensors of the cache lie."""
+        return self.features.device
+
     def layer_parts(self, layer: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Return the tensors of a layer's keys and values, and of its index keys (none: empty).
 

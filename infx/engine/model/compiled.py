@@ -19,6 +19,7 @@ from infx.engine.batch import Batch
 from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.deployment import deployment
+from infx.engine.model.step import step_rows
 from infx.engine.mono.cpu.back_end import CpuBackEnd, packed_layers
 from infx.engine.mono.cpu.head import head
 from infx.engine.mono.library import Mono, Refusal, StepRows
@@ -26,7 +27,7 @@ from infx.engine.mono.shape import MOST_ROWS
 from infx.engine.shapes import ModelConfig
 from infx.engine.weights import target_weights
 
-__all__ = ["CompiledModel", "load_compiled", "step_rows"]
+__all__ = ["CompiledModel", "load_compiled"]
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -118,26 +119,6 @@ def load_compiled(config: EngineConfig, cache: KvCache) -> CompiledModel:
     if isinstance(mono, Mono):
         mono = mono.build(MOST_ROWS) or mono
     return CompiledModel(shape, weights, back_end, config.taps, mono)
-
-
-def step_rows(batch: Batch, *, prefill: bool) -> StepRows:
-    """Return ``batch`` as mono takes it."""
-    rows = batch.rows
-    slots = np.zeros(rows, dtype=np.int64)
-    slots[batch.live.numpy()] = batch.slots.numpy()
-    most = max(group.table.shape[1] for group in batch.groups)
-    pages = np.zeros((rows, most), dtype=np.int32)
-    for group in batch.groups:
-        table = group.table.numpy()
-        pages[group.slice, : table.shape[1]] = np.repeat(table, group.rows, axis=0)
-    return StepRows(
-        batch_ids=batch.batch_ids.numpy(),
-        positions=batch.positions.numpy(),
-        slots=slots,
-        pages=pages,
-        prefill=prefill,
-        requests=len(batch.firsts),
-    )
 
 
 def _pieces(step: StepRows) -> Iterator[tuple[slice, StepRows]]:

@@ -38,14 +38,22 @@ class Served:
     experts: tuple[str, ...] = ("fp32", "mxfp4")
     router: tuple[str, ...] = ("fp32", "bf16")
     caches: tuple[str, ...] = CACHE_KINDS
+    layers: tuple[str, ...] = ("dense", "sparse")
 
 
 # cpu: a compiled call cannot exchange with another process, and its plan applies a norm's factor
 # after the product, where fp8 projections would quantise activations before it.
-# cuda: 1 is a whole model, or the slice that one rank of more would hold.
+# cuda: the slice that one rank of four holds, its sum over ranks being that of equal parts.
 DEVICES = {
     "cpu": Served(tp=(1,), projections=("fp32",)),
-    "cuda": Served(tp=(1, 4), projections=("fp32", "bf16", "fp8")),
+    "cuda": Served(
+        tp=(1,),
+        projections=("fp8",),
+        experts=("mxfp4",),
+        router=("bf16",),
+        caches=("bf16", "fp8", "mxfp4"),
+        layers=("sparse",),
+    ),
 }
 
 
@@ -104,16 +112,17 @@ def refuse_config(deployment: Deployment) -> Refusal | None:
     return next((refusal for refusal in found if refusal), None)
 
 
-def refuse_layer(kind: str) -> Refusal | None:
+def refuse_layer(kind: str, device: str = "cpu") -> Refusal | None:
     """Return why a layer of ``kind`` stays on the host's own layers in a mono step, or None."""
+    served = DEVICES[device].layers
     if kind == "sparse_dense":
         return Refusal(
             "mono-sparse-dense",
             "a layer of chosen blocks with a dense MLP (sparse_dense): mono begins at the first"
             " layer with experts",
         )
-    if kind not in ("dense", "sparse"):
-        return Refusal("mono-layer-kind", _among("layer kind", kind, ("dense", "sparse")))
+    if kind not in served:
+        return Refusal("mono-layer-kind", _among(f"layer kind on {device}", kind, served))
     return None
 
 

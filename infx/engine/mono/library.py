@@ -69,7 +69,8 @@ class Mono:
         self.coverage = Coverage()
         self.widths = tuple(sorted(widths))
         self._bounds = deployment.bounds
-        self._served = tuple(refuse_layer(kind) is None for kind in kinds)
+        device = deployment.device
+        self._served = tuple(refuse_layer(kind, device) is None for kind in kinds)
         self._back_end, self._agree = back_end, agree
         self._built: dict[int, Refusal | None] = {}
         self._capturing, self._closed, self._prepared = False, False, False
@@ -197,7 +198,7 @@ def _refuse_bind(
             "mono-layer-count",
             f"{len(kinds)} layer kinds: expected {deployment.layers}, the model's",
         )
-    refusals = [refuse_layer(kind) for kind in kinds]
+    refusals = [refuse_layer(kind, deployment.device) for kind in kinds]
     if all(refusals):
         first = refusals[0].sentence if refusals and refusals[0] else "the model has no layers"
         return Refusal("mono-no-layer", f"no layer of {len(kinds)} is mono's: {first}")

@@ -178,8 +178,16 @@ def _add_merge(build: Builder) -> None:
         reads=(at("rows", rows), at("partials", rows, shape.kv_heads, parts)),
         writes=(at("merged", "head"),),
         after=("split",),
-        sums=(build.sum("merge", parts),),
+        sums=(_merge_sum(build, parts),),
     )
+
+
+def _merge_sum(build: Builder, parts: int) -> str:
+    """Declare the sum of partitions: a group of them has a lane of its own."""
+    group = build.grain.merge_group
+    if parts <= group:
+        return build.sum("merge", parts)
+    return build.sum("merge", parts, group, -(-parts // group))
 
 
 def _add_output(build: Builder, folded: bool) -> None:
@@ -199,7 +207,7 @@ def _add_output(build: Builder, folded: bool) -> None:
         writes=(at("mid", "tile"), *ranked),
         after=("split" if folded else "merge",),
         sums=(
-            *([build.sum("merge", parts)] if folded else []),
+            *([_merge_sum(build, parts)] if folded else []),
             build.matrix("o", inputs),
             *([build.sum("ranks", shape.ranks)] if ranked else []),
         ),

@@ -40,6 +40,7 @@ _CODES: dict[Level, tuple[str, ...]] = {
         "mono-layer-kind",
         "mono-no-layer",
         "mono-widths",
+        "mono-shape",
         "mono-weights",
         "mono-cache",
         "mono-strides",

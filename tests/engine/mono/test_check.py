@@ -32,7 +32,7 @@ from tests.engine.mono.tiny_layers import FINE, TINY, table, with_region, with_s
 RANKED = replace(TINY, ranks=2)
 VARIED = (
     "qkv_tile", "qkv_parts", "score_tile", "out_tile", "router_tile", "router_parts",
-    "up_tile", "dense_tile", "chunk", "lanes", "narrow_rows",
+    "up_tile", "dense_tile", "chunk", "lanes", "narrow_rows", "merge_group",
 )  # fmt: skip
 
 

@@ -26,19 +26,27 @@ from infx.engine.mono.step import Bounds, refuse_step
 from tests.engine.mono import recording
 from tests.engine.mono.recording import BLOCK, CACHE_PAGES, REACH, Recording, bound, deployment
 
+ON_CUDA = {
+    "device": "cuda",
+    "projections": "fp8",
+    "experts": "mxfp4",
+    "router": "bf16",
+    "kv_cache": "fp8",
+    "index_cache": "fp8",
+}
 # Code -> the deployment's changes, then what the sentence has to name: the value, what is expected.
 CONFIG: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
     "mono-device": [({"device": "tpu"}, ("tpu", "cpu or cuda"))],
     "mono-tp": [
         ({"tp": 2}, ("tp on cpu 2", "expected 1")),
-        ({"tp": 2, "device": "cuda"}, ("tp on cuda 2", "1 or 4")),
+        ({"tp": 4, "device": "cuda"}, ("tp on cuda 4", "expected 1")),
     ],
     "mono-pp": [({"pp": 2}, ("pp 2", "expected 1"))],
     "mono-ep": [({"ep": 8}, ("ep 8", "expected 1"))],
     "mono-dp-attention": [({"dp_attention": True}, ("dp attention on", "expected off"))],
     "mono-projections": [
         ({"projections": "fp8"}, ("projections on cpu fp8", "expected fp32")),
-        ({"projections": "mxfp4", "device": "cuda"}, ("on cuda mxfp4", "fp32 or bf16 or fp8")),
+        ({"projections": "mxfp4", "device": "cuda"}, ("on cuda mxfp4", "expected fp8")),
     ],
     "mono-experts": [({"experts": "nvfp4"}, ("experts nvfp4", "fp32 or mxfp4"))],
     "mono-router": [({"router": "fp16"}, ("router fp16", "fp32 or bf16"))],
@@ -100,7 +108,10 @@ BIND: dict[str, list[Callable[[Recording], object]]] = {
         lambda back_end: bind(back_end, (), layers=4),
     ],
     "mono-sparse-dense": [lambda back_end: refuse_layer("sparse_dense")],
-    "mono-layer-kind": [lambda back_end: refuse_layer("full_experts")],
+    "mono-layer-kind": [
+        lambda back_end: refuse_layer("full_experts"),
+        lambda back_end: refuse_layer("dense", "cuda"),
+    ],
     "mono-no-layer": [
         lambda back_end: bind(back_end, ("sparse_dense",) * 3),
         lambda back_end: bind(back_end, ()),
@@ -114,6 +125,7 @@ BIND: dict[str, list[Callable[[Recording], object]]] = {
     **{
         code: [said(code)]
         for code in (
+            "mono-shape",
             "mono-weights",
             "mono-cache",
             "mono-strides",
@@ -296,22 +308,31 @@ def test_a_refused_step_changes_nothing_and_writes_nothing(code: str, case: Any)
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_a_device_serves_is_served(device: str) -> None:
     served = DEVICES[device]
-    for name, values in (
-        ("tp", served.tp),
-        ("projections", served.projections),
-        ("experts", served.experts),
-        ("router", served.router),
-        ("kv_cache", CACHE_KINDS),
-        ("index_cache", CACHE_KINDS),
-    ):
+    each = {
+        "tp": served.tp,
+        "projections": served.projections,
+        "experts": served.experts,
+        "router": served.router,
+        "kv_cache": served.caches,
+        "index_cache": served.caches,
+    }
+    first = {"device": device, **{name: values[0] for name, values in each.items()}}
+    for name, values in each.items():
         for value in values:
-            assert refuse_config(deployment(**{"device": device, name: value})) is None
+            assert refuse_config(deployment(**{**first, name: value})) is None
     edges = {"context": REACH, "rows_per_request": 16, "full_layers": 1, "dense_layers": 3}
-    assert refuse_config(deployment(device=device, **edges)) is None
+    assert refuse_config(deployment(**{**first, **edges})) is None
+    assert set(served.caches) <= set(CACHE_KINDS)
 
 
 def test_each_kind_of_layer_is_served_or_refused() -> None:
     assert {kind for kind in KINDS if refuse_layer(kind)} == {"sparse_dense"}
+    assert {kind for kind in KINDS if refuse_layer(kind, "cuda")} == {"dense", "sparse_dense"}
+
+
+def test_a_layer_that_the_device_lacks_stays_the_hosts() -> None:
+    mono = bound(**ON_CUDA)
+    assert [mono.serves(layer) for layer in range(3)] == [False, True, True]
 
 
 def test_a_compiler_that_is_there_is_not_refused() -> None:
@@ -367,7 +388,7 @@ def test_numbers_on_a_device_are_not_read() -> None:
 
     near = recording.rows()
     far = {n: Far(getattr(near, n)) for n in ("batch_ids", "positions", "slots", "pages")}
-    mono, given = bound(device="cuda"), StepRows(**far, last=5)
+    mono, given = bound(**ON_CUDA), StepRows(**far, last=5)
     assert refuse_step(given, mono._bounds) is None
     assert given.exact() is given
 

@@ -55,6 +55,13 @@ def test_one_row_merges_in_the_projection_and_deals_experts_by_slot() -> None:
     assert rank(2).stage("up").axes == (("expert", 129), ("tile", 24))
 
 
+def test_many_partitions_are_merged_in_groups_of_their_own() -> None:
+    assert rank(16).sum("merge").lanes == 1
+    merge = rank(16, "dense").sum("merge")
+    assert (merge.extent, merge.chunk, merge.lanes) == (512, 32, 16)
+    assert merge.schedule(extent=40)[:3] == ((range(32),), (range(32, 40),), ())
+
+
 def test_tasks_fill_the_blocks_of_an_h200() -> None:
     wide, narrow = rank(16), rank(1)
     tasks = {stage.name: stage.tasks for stage in wide.stages}

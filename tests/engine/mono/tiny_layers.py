@@ -49,6 +49,7 @@ FINE = replace(
     square_lanes=4,
     narrow_rows=4,
     folded_rows=1,
+    merge_group=2,
 )
 MACHINE = Machine(blocks=3, threads=1, resident=4, shared_bytes=1 << 16)
 

@@ -58,6 +58,9 @@ FIELDS = (
     "trace",
     "attended",
     "attended_back",
+    "up_scale",
+    "down_scale",
+    "mid_exponents",
 )
 NUMBERS = frozenset({"page_stride"})  # All others are addresses.
 

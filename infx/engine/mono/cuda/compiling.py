@@ -6,9 +6,13 @@ Nothing here is imported by a process that does not serve on a GPU, and no GPU i
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from infx.domain.errors import InfraError
@@ -16,7 +20,7 @@ from infx.engine.kept import cache_folder
 from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
 from infx.engine.mono.refusal import Refusal
 
-__all__ = ["compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
+__all__ = ["compile_all", "compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
 
 
 def cubin_folder() -> Path:
@@ -39,12 +43,35 @@ def cubin_of(source: BuildSource, folder: Path | None = None) -> bytes:
 
     Raises InfraError: ``builds-unwritable``, or ``mono-build-failed`` with the compiler's words.
     """
-    path = (folder or cubin_folder()) / f"{source.key}.cubin"
+    path = _kept_at(source, folder)
     if path.exists():
         return path.read_bytes()
     code = compile_cubin(source)
     _keep(path, code)
     return code
+
+
+def compile_all(sources: Iterable[BuildSource], folder: Path | None = None) -> None:
+    """Compile what of ``sources`` is not on disk, a process a core. Raises as `cubin_of`."""
+    missing = [source for source in sources if not _kept_at(source, folder).exists()]
+    if len(missing) < 2:
+        for source in missing:
+            cubin_of(source, folder)
+        return
+    # Spawned: a process that holds a device must not be forked.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        for fault in processes.map(_fault_of, missing, itertools.repeat(folder)):
+            if fault:
+                raise InfraError(*fault)
+
+
+def _fault_of(source: BuildSource, folder: Path | None) -> tuple[str, str] | None:
+    """Compile in a process of its own; return code and words of an error: it cannot travel."""
+    try:
+        cubin_of(source, folder)
+    except InfraError as error:
+        return error.code, error.message
+    return None
 
 
 def compile_cubin(source: BuildSource) -> bytes:
@@ -53,6 +80,10 @@ def compile_cubin(source: BuildSource) -> bytes:
     Raises InfraError (``mono-build-failed``).
     """
     return _by_nvrtc(source) if _has_nvrtc() else _by_nvcc(source)
+
+
+def _kept_at(source: BuildSource, folder: Path | None) -> Path:
+    return (folder or cubin_folder()) / f"{source.key}.cubin"
 
 
 def _has_nvrtc() -> bool:

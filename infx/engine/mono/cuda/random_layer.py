@@ -1,16 +1,17 @@
-"""Random layers of one TP4 rank at true shapes, and a random step: what bench and checks run on.
+"""Random layers of one TP4 rank at true shapes: weights as packed, and caches of every kind.
 
-Weights are drawn on the device in the order in which kernels read them; a judge takes them apart
-again (`infx.engine.mono.cuda.judge`). Routing is that of the router on random streams: uniform.
+All is drawn on the device in the order in which kernels read it; a judge takes it apart again
+(`infx.engine.mono.cuda.judge`). Routing is that of the router on random streams: uniform.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infx.engine.mono.cuda.arguments import LayerArgs, args_of
+from infx.engine.mono.cuda.dense_layer import make_dense_weights
 from infx.engine.mono.cuda.packing import (
     MOST_BELOW,
     NUMBER_BYTES,
@@ -20,146 +21,113 @@ from infx.engine.mono.cuda.packing import (
     bf16_tiles,
     fp8_tiles,
 )
-from infx.engine.mono.shape import GPU_GRAIN, SHAPES
+from infx.engine.mono.cuda.scratch import QKV_HEADS, SHAPE
+from infx.engine.mono.cuda.store import Store
+from infx.engine.mono.shape import GPU_GRAIN, Kind
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
-__all__ = ["HIDDEN", "RandomLayer", "Step", "make_layer", "make_step", "narrowed"]
+__all__ = ["Layer", "copied", "make_caches", "make_layer", "make_weights"]
 
-SHAPE = SHAPES["m3_tp4_rank"]
-HIDDEN, HEADS, DIM, ROTARY = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.rotary_dim
-QKV_HEADS = HEADS + 4
-BLOCK, TOPK_BLOCKS = SHAPE.block, SHAPE.topk_blocks
-PARTITIONS = TOPK_BLOCKS * BLOCK // SHAPE.partition
-EXPERTS, TOPK, EXPERT_SIZE = SHAPE.experts, SHAPE.experts_per_token, SHAPE.expert_size
-QKV_PARTS, ROUTER_PARTS, OUT_BLOCKS = GPU_GRAIN.qkv_parts, GPU_GRAIN.router_parts, 128
-# Scales of MXFP4 groups that are drawn: numbers of about 3 x 2^-9, so that a layer keeps its size.
-SCALES = (117, 120)
+HIDDEN, HEADS, DIM, BLOCK = SHAPE.hidden, SHAPE.heads, SHAPE.head_dim, SHAPE.block
+# The largest scale of each slice of MXFP4, the others are up to three below it: numbers of about
+# 3 x 2^-9, so that a layer keeps its size.
+TOP_SCALE = 120
+CHUNK = 1 << 16  # tokens whose float32 vectors are in memory at once: 34 MB, a few times over
 
 
 @dataclass(frozen=True, slots=True)
-class RandomLayer:
-    """Tensors of a layer by the names of `LayerArgs`: weights as packed, caches, norms."""
+class Layer:
+    """``weights`` by field of ``LayerArgs``, as packed, and the caches."""
 
-    tensors: dict[str, Tensor]
+    weights: dict[str, Tensor]
+    keys: Store
+    values: Store
+    index: Store
+
+    @property
+    def stores(self) -> tuple[Store, Store, Store]:
+        """Keys, values, index keys."""
+        return self.keys, self.values, self.index
+
+    @property
+    def fields(self) -> dict[str, Tensor]:
+        """Every tensor that kernels get of the layer, by field."""
+        fields = dict(self.weights)
+        for name, store in zip(("key", "value", "index"), self.stores, strict=True):
+            fields["index_keys" if name == "index" else f"{name}s"] = store.numbers
+            if store.scales is not None:
+                fields[f"{name}_scales"] = store.scales
+        return fields
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of ``rows`` rows, each a request of its own at the end of ``context`` tokens."""
-
-    rows: int
-    context: int
-    pages_a_row: int
-    tensors: dict[str, Tensor]
-
-    def args(self, layer: RandomLayer, stream_in: Tensor, stream_out: Tensor) -> LayerArgs:
-        """Return what kernels get to run ``layer`` on this step."""
-        streams = {"stream_in": stream_in, "stream_out": stream_out}
-        return args_of(self.tensors | layer.tensors | streams)
+def copied(layer: Layer) -> Layer:
+    """Return the layer with caches of its own; weights are shared."""
+    return Layer(layer.weights, *(store.clone() for store in layer.stores))
 
 
-def make_layer(seed: int, pages: int) -> RandomLayer:
-    """Return a layer with caches of ``pages`` pages; 1 GB, of which 970 MB are experts."""
+def make_layer(
+    seed: int, slots: Tensor, pages: int, kv: str, index: str, kind: Kind = "sparse"
+) -> Layer:
+    """Return a layer on the device of ``slots``; the arguments are those of `make_caches`.
+
+    A sparse one is 1 GB and the caches, of which 970 MB are experts; the others are 86 MB.
+    """
+    make = make_weights if kind == "sparse" else functools.partial(make_dense_weights, kind=kind)
+    weights = make(seed, str(slots.device))
+    return Layer(weights, *make_caches(seed, slots, pages, kv, index))
+
+
+def make_weights(seed: int, device: str, experts: int = SHAPE.experts) -> dict[str, Tensor]:
+    """Return weights drawn from ``seed``; of ``experts`` experts and the shared one, the last."""
     import torch
 
-    draw = torch.Generator("cuda").manual_seed(seed)
-    tensors: dict[str, Tensor] = {
+    draw = torch.Generator(device).manual_seed(seed)
+    weights: dict[str, Tensor] = {
         "attention_norm": 1 + 0.1 * _normal(draw, HIDDEN),
         "mlp_norm": 1 + 0.1 * _normal(draw, HIDDEN),
-        "head_norm": 1 + 0.1 * _normal(draw, QKV_HEADS - 1, DIM),
-        "router_bias": 0.01 * _normal(draw, EXPERTS),
+        "head_norm": 1 + 0.1 * _normal(draw, QKV_HEADS - 1, DIM),  # all but the values'
+        "router_bias": 0.01 * _normal(draw, SHAPE.experts),
     }
     for name, outputs, inputs, parts in (
-        ("qkv", QKV_HEADS * DIM, HIDDEN, QKV_PARTS),
+        ("qkv", QKV_HEADS * DIM, HIDDEN, GPU_GRAIN.qkv_parts),
         ("o", HIDDEN, HEADS * DIM, 1),
     ):
         numbers, scale = _fp8(_normal(draw, outputs, inputs) / math.sqrt(inputs))
-        tensors[name], tensors[f"{name}_scale"] = fp8_tiles(numbers, parts), scale
-    router = (_normal(draw, EXPERTS, HIDDEN) / math.sqrt(HIDDEN)).bfloat16()
-    tensors["router"] = bf16_tiles(router.view(torch.int16), ROUTER_PARTS)
-    count = EXPERTS + 1  # the shared one last
-    tensors["up"] = _pieces(draw, count, HIDDEN // PIECE, 2 * EXPERT_SIZE // 16)
-    tensors["down"] = _pieces(draw, count, EXPERT_SIZE // PIECE, HIDDEN // 16)
-    for name in ("keys", "values", "index_keys"):
-        numbers, scale = _fp8(_normal(draw, pages * BLOCK, DIM))
-        tensors[name] = numbers
-        if name != "index_keys":
-            tensors[name.removesuffix("s") + "_scales"] = scale
-    return RandomLayer(tensors)
+        weights[name], weights[f"{name}_scale"] = fp8_tiles(numbers, parts), scale
+    router = (_normal(draw, SHAPE.experts, HIDDEN) / math.sqrt(HIDDEN)).bfloat16()
+    weights["router"] = bf16_tiles(router.view(torch.int16), GPU_GRAIN.router_parts)
+    size = SHAPE.expert_size
+    weights["up"] = _pieces(draw, experts + 1, HIDDEN // PIECE, 2 * size // 16)
+    weights["down"] = _pieces(draw, experts + 1, size // PIECE, HIDDEN // 16)
+    return weights
 
 
-def make_step(rows: int, context: int, pads: int = 0) -> Step:
-    """Return a step whose last ``pads`` rows are pads, with everything that a layer computes in."""
+def make_caches(
+    seed: int, slots: Tensor, pages: int, kv: str, index: str
+) -> tuple[Store, Store, Store]:
+    """Return ``pages`` pages of keys, values and index keys with tokens at ``slots``; the rest is
+    NaN."""
     import torch
 
-    draw = torch.Generator("cuda").manual_seed(1000)
-    pages_a_row = -(-context // BLOCK)
-    row = torch.arange(rows, device="cuda", dtype=torch.int32)
-    pages = torch.randperm(rows * pages_a_row, generator=draw, device="cuda").int()
-    pages = pages.view(rows, pages_a_row)
-    positions = torch.full_like(row, context - 1)
-    last = pages[row.long(), (positions // BLOCK).long()]
-    angle = positions.double()[:, None] * SHAPE.rope_theta ** -(
-        torch.arange(0, ROTARY, 2, device="cuda", dtype=torch.float64) / ROTARY
-    )
-    tensors = {
-        "batch_ids": torch.where(row < rows - pads, row, -1),
-        "positions": positions,
-        "slots": last * BLOCK + positions % BLOCK,
-        "pages": pages,
-        "rotary": torch.cat((angle.cos(), angle.sin()), dim=1).float(),
-        **_scratch(rows),
-    }
-    return Step(rows, context, pages_a_row, tensors)
+    device = str(slots.device)
+    draw = torch.Generator(device).manual_seed(seed + 1_000_000)
+    keys, values = (Store.unwritten(kv, True, pages, device) for _ in range(2))
+    stores = keys, values, Store.unwritten(index, False, pages, device)
+    # Normed keys have a length of about sqrt(dim); one direction in common, as trained keys have.
+    common = 0.5 * _normal(draw, DIM)
+    for part in torch.split(slots, CHUNK):
+        for store, shared in zip(stores, (1, 0, 1), strict=True):
+            store.write(part, _normal(draw, len(part), DIM) + shared * common)
+    return stores
 
 
-def narrowed(step: Step, rows: int) -> Step:
-    """Return the first ``rows`` rows of ``step``, with scratch of their own."""
-    inputs = ("batch_ids", "positions", "slots", "pages", "rotary")
-    kept = {name: step.tensors[name][:rows].contiguous() for name in inputs}
-    return Step(rows, step.context, step.pages_a_row, kept | _scratch(rows))
-
-
-def _scratch(rows: int) -> dict[str, Tensor]:
-    """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
+def _normal(draw: torch.Generator, *size: int) -> Tensor:
     import torch
 
-    sizes = {
-        "qkv_sums": (QKV_PARTS, rows, QKV_HEADS * DIM),
-        "qkv_squares": (QKV_PARTS, rows),
-        "queries": (HEADS, rows, DIM),
-        "scores": (rows, SHAPE.pages),
-        "partials": (rows, PARTITIONS, HEADS, DIM + 4),
-        "merged": (HEADS, rows, DIM),
-        "attended_back": (HEADS, rows),
-        "mid": (rows, HIDDEN),
-        "mid_squares": (OUT_BLOCKS, rows),
-        "logit_sums": (ROUTER_PARTS, rows, EXPERTS),
-        "routing": (rows, 2 * TOPK),
-    }
-    nan = {name: torch.full(size, torch.nan, device="cuda") for name, size in sizes.items()}
-    half = {
-        "attended": torch.full((HEADS, rows, DIM), torch.nan, device="cuda").half(),
-        "mid_normed": torch.full((rows, HIDDEN), torch.nan, device="cuda").bfloat16(),
-        "mids": torch.full((rows, SHAPE.slots, EXPERT_SIZE), torch.nan, device="cuda").bfloat16(),
-    }
-    whole = {
-        "chosen": torch.full((rows, TOPK_BLOCKS), -7, device="cuda", dtype=torch.int32),
-        "deal": torch.zeros(4096, device="cuda", dtype=torch.uint8),
-        "trace": torch.zeros((132, 64), device="cuda", dtype=torch.int64),
-        "barrier": torch.zeros(1, device="cuda", dtype=torch.int32),
-        "merge_counts": torch.zeros(rows, device="cuda", dtype=torch.int32),
-        "give_up": torch.zeros(4, device="cuda", dtype=torch.int32),
-    }
-    return nan | half | whole
-
-
-def _normal(draw: object, *size: int) -> Tensor:
-    import torch
-
-    return torch.randn(size, generator=draw, device="cuda")  # type: ignore[call-overload, no-any-return]
+    return torch.randn(size, generator=draw, device=draw.device)
 
 
 def _fp8(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,18 +140,18 @@ def _fp8(weight: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.view(torch.uint8), scale[:, 0].contiguous()
 
 
-def _pieces(draw: object, experts: int, pieces: int, tiles: int) -> Tensor:
-    """Return random MXFP4 pieces: any bits are numbers, scales are of `SCALES`."""
+def _pieces(draw: torch.Generator, experts: int, pieces: int, tiles: int) -> Tensor:
+    """Return random MXFP4 pieces: any bits are numbers, scales are of `TOP_SCALE`.
+
+    Drawn in place, eight bytes a number.
+    """
     import torch
 
     size = (experts, pieces, tiles, SLOT_BYTES)
-    data = torch.randint(0, 256, size, generator=draw, device="cuda", dtype=torch.uint8)  # type: ignore[call-overload]
-    size = (*size[:-1], SCALE_BYTES)
-    lowest = MOST_BELOW + SCALES[0] - SCALES[1]
-    low, high = (
-        torch.randint(lowest, MOST_BELOW + 1, size, generator=draw, device="cuda")  # type: ignore[call-overload]
-        for _ in range(2)
-    )
-    data[..., NUMBER_BYTES : NUMBER_BYTES + SCALE_BYTES] = low | high << 4
-    data[..., NUMBER_BYTES + SCALE_BYTES :] = SCALES[1]
-    return data  # type: ignore[no-any-return]
+    words = torch.empty(math.prod(size) // 8, dtype=torch.int64, device=draw.device)
+    data = words.random_(-(2**63), None, generator=draw).view(torch.uint8).view(size)
+    scales = data[..., NUMBER_BYTES : NUMBER_BYTES + SCALE_BYTES]
+    # Two bits of each drawn nibble say how far below the largest scale it is.
+    scales.bitwise_and_(0x33).bitwise_or_((MOST_BELOW & 12) * 17)
+    data[..., NUMBER_BYTES + SCALE_BYTES :] = TOP_SCALE
+    return data

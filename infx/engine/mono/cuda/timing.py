@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["Launch", "captured", "copy_bandwidth", "machine", "timed"]
+__all__ = [
+    "Launch",
+    "captured",
+    "copy_bandwidth",
+    "current_stream",
+    "finish",
+    "machine",
+    "timed",
+]
 
-REPLAYS, ROUNDS = 20, 15
+# Rounds of a figure; layers that a round runs, all replays of a graph together.
+ROUNDS, PIECES, LEAST_REPLAYS = 15, 160, 3
 
 Launch = Callable[[int], None]
 """Launches kernels on the stream of this handle."""
 
 
-def captured(launch: Launch) -> Any:
-    """Return ``launch`` as a graph, after it ran once."""
+def current_stream() -> int:
+    """Return the handle of the stream that torch launches on."""
     import torch
 
+    return int(torch.cuda.current_stream().cuda_stream)
+
+
+def finish() -> None:
+    """Wait until the device has done all that was launched."""
+    import torch
+
+    torch.cuda.synchronize()
+
+
+def captured(launch: Launch) -> Any:
+    """Return ``launch`` as a graph, after it ran once, and nothing else runs.
+
+    Two persistent kernels at once, on two streams, would wait for each other's places for ever.
+    """
+    import torch
+
+    finish()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         launch(stream.cuda_stream)
@@ -27,31 +55,41 @@ def captured(launch: Launch) -> Any:
         with torch.cuda.graph(graph, stream=stream):
             launch(torch.cuda.current_stream().cuda_stream)
     graph.replay()
+    finish()
     return graph
 
 
-def timed(launch: Launch, pieces: int) -> dict[str, float]:
-    """Return µs of one of the ``pieces`` of ``launch`` in graph replay: median, low, high.
+def timed(launches: Mapping[str, Launch], pieces: int) -> dict[str, list[float]]:
+    """Return µs of one of the ``pieces`` of each launch in graph replay, a figure a round.
 
-    low and high leave out the fastest and the slowest round.
+    In a round each has its turn: what slows a round slows all of them.
     """
-    graph = captured(launch)
-    times = sorted(_rounds(lambda: [graph.replay() for _ in range(REPLAYS)]))
-    us = [t * 1e3 / REPLAYS / pieces for t in times]
-    return {"us": statistics.median(us), "low": us[1], "high": us[-2]}
+    graphs = {name: captured(launch) for name, launch in launches.items()}
+    replays = max(LEAST_REPLAYS, PIECES // pieces)
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(ROUNDS):
+        for name, graph in graphs.items():
+            graph.replay()  # While it runs the timed ones are launched: no gap is timed.
+            ms = _elapsed(functools.partial(_replay, graph, replays))
+            times[name].append(ms * 1e3 / replays / pieces)
+    return times
 
 
-def _rounds(work: Callable[[], object]) -> Iterator[float]:
-    """Yield milliseconds of each round of ``work``."""
+def _replay(graph: Any, times: int) -> None:
+    for _ in range(times):
+        graph.replay()
+
+
+def _elapsed(work: Callable[[], object]) -> float:
+    """Return milliseconds of ``work`` on the device."""
     import torch
 
-    for _ in range(ROUNDS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        yield begin.elapsed_time(end)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    begin.record()
+    work()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end))
 
 
 def copy_bandwidth() -> float:
@@ -63,7 +101,8 @@ def copy_bandwidth() -> float:
 
     a = torch.randint(0, 127, (1 << 28,), dtype=torch.int32, device="cuda")
     b = torch.empty_like(a)
-    return 2 * a.nbytes / statistics.median(_rounds(lambda: b.copy_(a))) / 1e9
+    median_ms = statistics.median(_elapsed(lambda: b.copy_(a)) for _ in range(ROUNDS))
+    return 2 * a.nbytes / median_ms / 1e9
 
 
 def machine() -> dict[str, str]:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from infx.engine.config import EngineConfig
-from infx.engine.model.compiled import step_rows
-from infx.engine.mono.probe.arms import Run, Three
+from infx.engine.model.step import step_rows
+from infx.engine.mono.probe.arms import Run
+from infx.engine.mono.probe.compiled_arms import three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import ARMS, Arm
 from infx.engine.mono.probe.serving import Decode
@@ -105,7 +106,7 @@ class _Models:
     def __init__(self, config: EngineConfig, decode: Decode) -> None:
         shape = config.shape
         weights = target_weights(shape, config.weights, config.expert_dtype)
-        self._arms = Three(shape, weights, decode.cache)
+        self._arms = three(shape, weights, decode.cache)
         self._layers = [LayerBytes(decode.cache, layer) for layer in range(shape.num_layers)]
 
     def chosen(self, decode: Decode) -> dict[Arm, list[int]]:

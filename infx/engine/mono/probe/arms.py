@@ -1,33 +1,50 @@
-"""The arms of a layer on this machine: compiled in one call, compiled stage by stage, plain torch.
+"""The arms of a layer over one cache: in one call, stage by stage, and in plain torch.
 
-All work on one cache. The back end of another device takes the place of `Compiled`.
+The first two are `infx.engine.mono.probe.compiled_arms` on this machine's processor,
+`infx.engine.mono.cuda.probed` on a GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from infx.engine.batch import Batch, Span, make_batch
 from infx.engine.cache import KvCache
 from infx.engine.model.layers import Rotary
 from infx.engine.model.reference import ReferenceModel
-from infx.engine.mono.builder import FLOAT
-from infx.engine.mono.cpu.back_end import WIDTHS, CpuBackEnd, packed_layers
-from infx.engine.mono.cpu.source import weight_offsets
-from infx.engine.mono.plan import make_table
 from infx.engine.mono.probe.rows import Arm, Numbers, Row
-from infx.engine.mono.shape import CPU_GRAIN, cpu
 from infx.engine.mono.step import StepRows
 from infx.engine.shapes import ModelConfig
 
-__all__ = ["Compiled", "Reference", "Run", "Three", "step_rows"]
+__all__ = ["Hosted", "Reference", "Run", "Three", "step_rows"]
 
 Run = Callable[[int, Numbers, Numbers], None]
+
+
+class Hosted(Protocol):
+    """Some arms of a model's layers over a cache that the host has too."""
+
+    def prepare(self, step: StepRows) -> None:
+        """Take a step."""
+
+    def running(self, arm: Arm) -> Run:
+        """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
+
+    def routing(self, layer: int) -> npt.NDArray[np.int64]:
+        """Return the experts [rows, topk] that the step's rows chose in ``layer``."""
+
+    def fill_scratch(self, nothing: int) -> None:
+        """Fill all memory between stages with bytes ``nothing``."""
+
+    def experts(self, layer: int, chosen: Collection[int]) -> list[Tensor]:
+        """Return views of the weights of ``chosen`` experts, as this arm reads them."""
 
 
 def step_rows(rows: Sequence[Row], block: int) -> StepRows:
@@ -47,69 +64,27 @@ def step_rows(rows: Sequence[Row], block: int) -> StepRows:
     )
 
 
-class Compiled:
-    """Mono's layers and the unfused ones, compiled for this processor, over ``cache``.
-
-    ``widths`` are the builds: a step takes the narrowest that holds its rows. Raises ValueError for
-    a cache of another model.
-    """
-
-    def __init__(
-        self,
-        model: ModelConfig,
-        weights: Mapping[str, Any],
-        cache: KvCache,
-        widths: Sequence[int] = WIDTHS,
-    ) -> None:
-        self._packed = packed_layers(model, weights)
-        self._back_end, self._widths = CpuBackEnd(model, self._packed, cache), sorted(widths)
-        for width in self._widths:
-            if refusal := self._back_end.build(width):
-                raise ValueError(str(refusal))
-        shape, kinds = self._back_end.shape, set(self._back_end.kinds)
-        self._tables = {kind: make_table(shape, kind, 1, cpu(1), CPU_GRAIN) for kind in kinds}
-
-    def prepare(self, step: StepRows) -> None:
-        """Take a step."""
-        width = next(width for width in self._widths if width >= step.rows)
-        self._back_end.prepare(step, width)
-
-    def running(self, arm: Arm) -> Run:
-        """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
-        return self._back_end.run if arm == "mono" else self._back_end.run_unfused
-
-    def routing(self, layer: int) -> npt.NDArray[np.int64]:
-        """Return the experts [rows, topk] that the step's rows chose in ``layer``."""
-        return self._back_end.routing(layer)
-
-    def fill_scratch(self, nothing: int) -> None:
-        """Fill all memory between stages with bytes ``nothing``."""
-        self._back_end.fill_scratch(nothing)
-
-    def experts(self, layer: int, chosen: Collection[int]) -> list[Numbers]:
-        """Return views of the packed weights of ``chosen`` experts."""
-        shape, table = self._back_end.shape, self._tables[self._back_end.kinds[layer]]
-        offsets, found = weight_offsets(table), []
-        for name in ("up_weight", "down_weight"):
-            size = table.region(name).bytes // FLOAT // (shape.experts + 1)
-            starts = [offsets[name] + expert * size for expert in chosen]
-            found += [self._packed[layer][start : start + size] for start in starts]
-        return found
-
-
 class Reference:
-    """The layers in plain torch, one thread, over ``cache``."""
+    """The layers in plain torch on the device of ``cache``; on a CPU by one thread."""
 
     def __init__(self, model: ModelConfig, weights: Mapping[str, Any], cache: KvCache) -> None:
         torch.set_num_threads(1)
-        self._model = ReferenceModel(model, weights)
-        self._rotary = Rotary(model.head_dim, model.rotary_dim, model.rope_theta, model.farthest)
         self._cache, self._weights = cache, weights
+        with self._there():
+            self._model = ReferenceModel(model, weights)
+            sizes = (model.head_dim, model.rotary_dim, model.rope_theta, model.farthest)
+            self._rotary = Rotary(*sizes)
+
+    def _there(self) -> AbstractContextManager[Any]:
+        """Make tensors on the cache's device; nothing on a CPU, where it would take time."""
+        device = self._cache.device
+        return nullcontext() if device.type == "cpu" else device
 
     def prepare(self, step: StepRows) -> None:
         """Take a step."""
-        batch = _batch(step, self._cache.block)
-        self._batch, self._turn = batch, self._rotary.at(batch.positions)
+        with self._there():
+            batch = _batch(step, self._cache.block)
+            self._batch, self._turn = batch, self._rotary.at(batch.positions)
 
     def running(self, arm: Arm = "reference") -> Run:
         """Return what runs a layer of the prepared step: (layer, stream [rows, hidden], out)."""
@@ -117,9 +92,10 @@ class Reference:
 
     @torch.inference_mode()
     def _run(self, layer: int, stream: Numbers, out: Numbers) -> None:
-        given = torch.from_numpy(stream)
-        made = self._model._layers[layer].forward(given, self._turn, self._batch, self._cache)
-        out[:] = made.numpy()
+        with self._there():
+            given = torch.from_numpy(stream).to(self._cache.device)
+            made = self._model._layers[layer].forward(given, self._turn, self._batch, self._cache)
+        out[:] = made.cpu().numpy()
 
     def routing(self, layer: int) -> npt.NDArray[np.int64]:
         """Return no experts: plain torch does not tell them."""
@@ -128,22 +104,21 @@ class Reference:
     def fill_scratch(self, nothing: int) -> None:
         """Do nothing: torch makes its memory anew."""
 
-    def experts(self, layer: int, chosen: Collection[int]) -> list[Numbers]:
+    def experts(self, layer: int, chosen: Collection[int]) -> list[Tensor]:
         """Return views of the weights of ``chosen`` experts."""
         names = (f"layers.{layer}.experts_up", f"layers.{layer}.experts_down")
-        return [self._weights[name][expert].numpy() for name in names for expert in chosen]
+        return [self._weights[name][expert] for name in names for expert in chosen]
 
 
 class Three:
-    """All arms over one ``cache``; ``runs`` are what runs a layer of the prepared step."""
+    """All arms over one cache; ``runs`` are what runs a layer of the prepared step."""
 
-    def __init__(self, model: ModelConfig, weights: Mapping[str, Any], cache: KvCache) -> None:
-        self.compiled = Compiled(model, weights, cache)
-        self.reference = Reference(model, weights, cache)
+    def __init__(self, compiled: Hosted, reference: Reference) -> None:
+        self.compiled, self.reference = compiled, reference
         self.runs: dict[Arm, Run] = {
-            "mono": self.compiled.running("mono"),
-            "unfused": self.compiled.running("unfused"),
-            "reference": self.reference.running("reference"),
+            "mono": compiled.running("mono"),
+            "unfused": compiled.running("unfused"),
+            "reference": reference.running("reference"),
         }
 
     def prepare(self, step: StepRows) -> None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
-from infx.engine.model.compiled import step_rows
+from infx.engine.model.step import step_rows
 from infx.engine.mono.probe.arms import Three
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.rows import Numbers
 from infx.engine.mono.probe.serving import Decode
 from infx.engine.weights import target_weights
 
-__all__ = ["LayerFinding", "MonoCheck", "Spot"]
+__all__ = ["LayerFinding", "MonoCheck", "Spot", "mono_check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,29 @@ class LayerFinding:
     first: Spot | None = None
 
 
-class MonoCheck:
-    """Looks at decode steps (`serving.serve`) until it has seen ``steps``."""
+def mono_check(config: EngineConfig, steps: int) -> MonoCheck:
+    """Return a check of the layers that ``config`` serves, on this machine's processor."""
 
-    def __init__(self, config: EngineConfig, steps: int) -> None:
-        self.config, self.steps, self.seen = config, steps, 0
-        self.layers = [LayerFinding() for _ in range(config.shape.num_layers)]
+    # Here: a check of another device has no use for what compiles these.
+    from infx.engine.mono.probe.compiled_arms import three
+
+    def make(cache: KvCache) -> Three:
+        weights = target_weights(config.shape, config.weights, config.expert_dtype)
+        return three(config.shape, weights, cache)
+
+    return MonoCheck(config.shape.num_layers, make, steps)
+
+
+class MonoCheck:
+    """Looks at decode steps (`serving.serve`) until it has seen ``steps``.
+
+    ``make`` makes the arms over the cache of the first one.
+    """
+
+    def __init__(self, layers: int, make: Callable[[KvCache], Three], steps: int) -> None:
+        self.steps, self.seen = steps, 0
+        self.layers = [LayerFinding() for _ in range(layers)]
+        self._make = make
         self._arms: _Arms | None = None
 
     @property
@@ -63,7 +81,7 @@ class MonoCheck:
 
     def __call__(self, decode: Decode) -> bool:
         """Run all layers of a step by each arm from the same state; return whether to go on."""
-        self._arms = self._arms or _Arms(self.config, decode)
+        self._arms = self._arms or _Arms(self._make(decode.cache), decode.cache, len(self.layers))
         self._arms.prepare(decode)
         stream = decode.embed[decode.batch.tokens].numpy()
         for layer in range(len(self.layers)):
@@ -98,10 +116,9 @@ class _Ran:
 class _Arms:
     """The three arms over the cache of the model that is served."""
 
-    def __init__(self, config: EngineConfig, decode: Decode) -> None:
-        weights = target_weights(config.shape, config.weights, config.expert_dtype)
-        self._three = Three(config.shape, weights, decode.cache)
-        self._layers = [LayerBytes(decode.cache, n) for n in range(config.shape.num_layers)]
+    def __init__(self, arms: Three, cache: KvCache, layers: int) -> None:
+        self._three = arms
+        self._layers = [LayerBytes(cache, number) for number in range(layers)]
 
     def prepare(self, decode: Decode) -> None:
         """Take the step, for all arms."""

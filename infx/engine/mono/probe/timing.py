@@ -18,7 +18,8 @@ from infx.engine.cache import KvCache
 from infx.engine.config import EngineConfig
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
 from infx.engine.mono.plan import make_table
-from infx.engine.mono.probe.arms import Run, Three, step_rows
+from infx.engine.mono.probe.arms import Run, step_rows
+from infx.engine.mono.probe.compiled_arms import three
 from infx.engine.mono.probe.rows import ARMS, Arm, Numbers, Row
 from infx.engine.mono.probe.traffic import layer_bytes
 from infx.engine.mono.shape import CPU_GRAIN, MOST_ROWS, Caches, cpu
@@ -123,7 +124,7 @@ class _Runs:
         self._held = -(-(context + 1) // model.block_size)
         cache = KvCache.empty(model, rows * self._held, kinds=config.cache_kinds)
         self._fill(cache)
-        self._three = Three(model, weights, cache)
+        self._three = three(model, weights, cache)
         caches = Caches(cache.kinds.kv, cache.kinds.index)
         self._table = make_table(self._shape, "sparse", MOST_ROWS, cpu(1), CPU_GRAIN, caches)
         draw = np.random.default_rng(0)

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 CACHES = [Caches(), Caches("bf16", "fp8"), Caches("fp8", "bf16"), Caches("mxfp4", "mxfp4")]
 # Every K in several parts; a sum has one lane on a CPU.
-PARTS = replace(FINE, lanes=1, down_lanes=1, folded_rows=0)
+PARTS = replace(FINE, lanes=1, down_lanes=1, folded_rows=0, merge_group=512)
 Made = tuple[Kind, Caches, Grain, int]
 WIDE: list[Made] = [("sparse", caches, CPU_GRAIN, MOST_ROWS) for caches in CACHES]
 DENSE: list[Made] = [

@@ -34,6 +34,8 @@ struct dim3 { int x = 0, y = 0, z = 0; };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
+inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
+inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
 constexpr int EMULATED_THREADS = 512, EMULATED_SHARED = 72 * 1024;
 struct Meeting_point { int count = 0; unsigned generation = 0; };
@@ -117,6 +119,14 @@ inline unsigned __ballot_sync(unsigned, bool x) {
         return out;
     });
 }
+inline uint32_t __reduce_max_sync(unsigned, uint32_t x) {
+    const uint64_t own[1] = {x};
+    return exchange(own, [](auto& words, int) {
+        uint64_t most = 0;
+        for (int i = 0; i < 32; i++) most = max(most, words[i][0]);
+        return (uint32_t)most;
+    });
+}
 inline bool __any_sync(unsigned all, bool x) { return __ballot_sync(all, x) != 0; }
 
 inline float __uint_as_float(uint32_t x) { float f; memcpy(&f, &x, 4); return f; }
@@ -142,11 +152,29 @@ inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
     return out;
 }
 
+template <class Of>
+inline uint32_t by_byte(uint32_t a, uint32_t b, Of of) {
+    uint32_t out = 0;
+    for (int i = 0; i < 32; i += 8) out |= (uint32_t)(of(a >> i & 255, b >> i & 255) & 255) << i;
+    return out;
+}
+inline uint32_t __vmaxu4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return max(x, y); }); }
+inline uint32_t __vcmpeq4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return x == y ? 255 : 0; }); }
+inline long long clock64() { return 0; }
+inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, int left) {
+    return (((uint64_t)high << 32 | low) << (left & 31)) >> 32;
+}
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __expf(float x) { return std::exp(x); }
+inline unsigned atomicCAS(uint32_t* p, uint32_t seen, uint32_t to) { const uint32_t was = *p; if (was == seen) *p = to; return was; }
+
 // ---- the vocabulary of common.cuh and attn_ptx.cuh -------------------------------------------
 #include "args.cuh"
 
 inline int lane_id() { return threadIdx.x & 31; }
+inline u32 shared_address(const void*) { return 0; }
 inline int warp_id() { return threadIdx.x >> 5; }
+inline int uniform_warp() { return warp_id(); }
 template <class To, class From>
 inline To loaded(const From* p) { To v; memcpy(&v, p, sizeof v); return v; }
 inline float4 load_l2(const float* p) { return loaded<float4>(p); }
@@ -162,9 +190,11 @@ inline void copy_async_4(void* to, const void* from, bool there) {
     if (there) memcpy(to, from, 4); else memset(to, 0, 4);
 }
 inline void copies_done() {}
+inline u32 count_up(u32* p, u32 n) { return *p += n, *p - n; }
+inline void prefetch_l2(const void*) {}
+inline uint4 load_once(const void* p) { return load_l2(p); }
 inline void send_word(float* p, float x) { *p = x; }
 inline float await_word(const LayerArgs&, const float* p) { return *p; }
-inline u32 count_up(u32* p) { return (*p)++; }
 
 inline u16 to_f16(float x) { const _Float16 half = x; u16 v; memcpy(&v, &half, 2); return v; }
 inline float f16(u16 x) { _Float16 half; memcpy(&half, &x, 2); return half; }
@@ -200,6 +230,9 @@ inline u32 e4m3_to_f16x2(u16 pair) { return to_f16x2(e4m3(pair & 255), e4m3(pair
 inline u32 times_bf16x2(u32 a, u32 b) {
     return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
 }
+inline u32 times_f16x2(u32 a, u32 b) {
+    return to_f16x2(low_f16(a) * low_f16(b), f16(a >> 16) * f16(b >> 16));
+}
 template <float (*NUMBER)(u16)>
 inline void emulated_mma(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
     const uint64_t own[6] = {a0, a1, a2, a3, b0, b1};
@@ -226,6 +259,11 @@ inline void mma_bf16(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 
 }
 inline float norm_factor(float squares, float size) {
     return 1.0f / std::sqrt(squares / size + NORM_EPS);
+}
+inline float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
+inline float warp_sum(float x) {
+    for (int lanes = 16; lanes; lanes >>= 1) x += __shfl_xor_sync(~0u, x, lanes);
+    return x;
 }
 inline float warp_max(float x) {
     for (int lanes = 16; lanes; lanes >>= 1) x = std::fmax(x, __shfl_xor_sync(~0u, x, lanes));

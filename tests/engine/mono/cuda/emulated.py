@@ -1,11 +1,11 @@
-"""Attention's kernels on the CPU: the device code compiled by g++, see ``emulated.h``."""
+"""Kernels on the CPU: the device code compiled by g++, see ``emulated.h``."""
 
 from __future__ import annotations
 
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from torch import Tensor
@@ -13,18 +13,14 @@ from torch import Tensor
 from infx.engine.mono.cuda.arguments import args_of
 from infx.engine.mono.cuda.source import KERNELS
 
-ENTRIES = (
-    "unfused_scores",
-    "unfused_attend",
-    "unfused_split",
-    "unfused_merge",
-    "direct_scores",
-    "direct_attend",
-)
-KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
-_SHIM = '#pragma once\n#include "emulated.h"\n'
+_SHIM = '#pragma once\n#include "%s"\n'
+_SHIMS = {
+    "common.cuh": "emulated.h",
+    "attn_ptx.cuh": "emulated.h",
+    "stream.cuh": "emulated_stream.h",
+}
 # What mono does where rows are alone: split makes heads itself and waits for scores only.
-_ENTRY = """#include "attn.cu"
+_DIRECT_CU = """#include "attn.cuh"
 static void direct_scores(LayerArgs a) {
     ScoreAhead ahead;
     fetch_scores(a, ahead);
@@ -35,30 +31,67 @@ static void direct_attend(LayerArgs a) {
     fetch_split(a, s, blockIdx.x, smem);
     stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
 }
-static Kernel kernels[] = {%s};
-extern "C" void run_kernel(int number, int blocks, const LayerArgs* a) {
-    for (int block = 0; block < blocks; block++) blockIdx.x = block, run_block(kernels[number], *a);
+"""
+# The kernels of unfused.cu that are not the experts', whose copies have no emulation.
+_PROJECTIONS_CU = """#include "output.cuh"
+static void unfused_qkv(LayerArgs a) {
+    Stream s;
+    s.open(smem);
+    run_qkv(a, s, smem);
+}
+static void unfused_o(LayerArgs a) {
+    Stream s;
+    s.open(smem);
+    int next = 0;
+    fill_o(a, s, next);
+    const OutputAhead known(a);
+    run_o(a, s, known, smem);
 }
 """
+_MADE = {"direct.cu": _DIRECT_CU, "projections.cu": _PROJECTIONS_CU}
+_ENTRY = """%s
+static Kernel kernels[] = {%s};
+extern "C" void run_kernel(int number, int block, const LayerArgs* a) {
+    blockIdx.x = block, run_block(kernels[number], *a);
+}
+"""
+# What each file of kernels/ has that takes `LayerArgs`.
+ATTENTION = {
+    "attn.cu": ("unfused_scores", "unfused_attend", "unfused_split", "unfused_merge"),
+    "direct.cu": ("direct_scores", "direct_attend"),
+}
+DENSE_LAYER = {
+    "projections.cu": ("unfused_qkv", "unfused_o"),
+    "full.cu": ("unfused_full",),
+    "dense.cu": ("unfused_dense_up", "unfused_dense_down"),
+}
 
 
 class Emulated:
-    """A build of one width and one pair of caches."""
+    """A build of some files of kernels/; ``defines`` replace numbers of them."""
 
-    def __init__(self, folder: Path, rows: int, kv: str, index: str) -> None:
+    def __init__(
+        self, folder: Path, files: Mapping[str, tuple[str, ...]], defines: Mapping[str, int]
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in (*KERNELS.glob("attn*"), KERNELS / "args.cuh", KERNELS / "shape.cuh"):
+        for path in KERNELS.iterdir():
             shutil.copy(path, folder)
-        for name in ("common.cuh", "attn_ptx.cuh"):
-            (folder / name).write_text(_SHIM)
-        shutil.copy(Path(__file__).with_name("emulated.h"), folder)
-        (folder / "all.cpp").write_text(_ENTRY % ", ".join(ENTRIES))
+        for name, header in _SHIMS.items():
+            (folder / name).write_text(_SHIM % header)
+            shutil.copy(Path(__file__).with_name(header), folder)
+        for name, text in _MADE.items():
+            (folder / name).write_text(text)
+        self._entries = [name for names in files.values() for name in names]
+        includes = "\n".join(f'#include "{file}"\n#undef KERNEL' for file in files)
+        (folder / "all.cpp").write_text(_ENTRY % (includes, ", ".join(self._entries)))
         made = folder / "all.so"
-        kinds = [f"-DROWS={rows}", f"-DKV_KIND={KINDS[kv]}", f"-DINDEX_KIND={KINDS[index]}"]
+        numbers = [f"-D{name}={number}" for name, number in defines.items()]
         how = ["-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
-        subprocess.run(["g++", *how, *kinds, "-o", made, folder / "all.cpp"], check=True)
+        subprocess.run(["g++", *how, *numbers, "-o", made, folder / "all.cpp"], check=True)
         self._run = ctypes.CDLL(str(made)).run_kernel
 
-    def launch(self, name: str, blocks: int, tensors: Mapping[str, Tensor]) -> None:
-        """Run the kernel ``name``, block after block."""
-        self._run(ENTRIES.index(name), blocks, ctypes.byref(args_of(tensors)))
+    def launch(self, name: str, blocks: Iterable[int], tensors: Mapping[str, Tensor]) -> None:
+        """Run some blocks of the kernel ``name``, one after another."""
+        args = args_of(tensors)
+        for block in blocks:
+            self._run(self._entries.index(name), block, ctypes.byref(args))

@@ -20,7 +20,7 @@ def test_fields_stand_in_the_header_in_this_order() -> None:
 
 
 def test_an_address_lies_where_the_compiler_looks_for_it() -> None:
-    args = layer_args({"batch_ids": 0x1000, "page_stride": 64, "attended_back": 0x2000})
+    args = layer_args({"batch_ids": 0x1000, "page_stride": 64, FIELDS[-1]: 0x2000})
     raw = bytes(args)
     assert int.from_bytes(raw[:8], "little") == 0x1000
     assert int.from_bytes(raw[-8:], "little") == 0x2000

@@ -50,6 +50,18 @@ def test_what_is_on_disk_is_not_compiled_again(
     assert [path.name for path in (tmp_path / "cuda").iterdir()] == [f"{source.key}.cubin"]
 
 
+@NVCC
+def test_builds_are_compiled_side_by_side_and_the_first_that_fails_is_named(tmp_path: Path) -> None:
+    kernel = 'extern "C" __global__ void some(int* out) { *out = NUMBER; }'
+    good = [BuildSource("some", kernel, (("NUMBER", n),)) for n in range(2)]
+    compiling.compile_all(good, tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == {source.key for source in good}
+    bad = BuildSource("bad", kernel, ())
+    with pytest.raises(InfraError, match=r"bad-.*NUMBER") as raised:
+        compiling.compile_all([*good, bad, BuildSource("worse", kernel, ())], tmp_path)
+    assert raised.value.code == "mono-build-failed"
+
+
 def test_a_folder_that_cannot_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

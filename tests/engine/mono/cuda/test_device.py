@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from infx.domain.errors import InfraError
-from infx.engine.mono.cuda import arms, packing
-from infx.engine.mono.cuda.device import DeviceFacts, device_facts, refuse_device
+from infx.engine.mono.cuda import arms, device, nvml, packing
+from infx.engine.mono.cuda.device import DeviceFacts, cuda_refusal, device_facts, refuse_device
 from infx.engine.mono.cuda.source import KERNELS
+from infx.engine.mono.refusal import Refusal
+from infx.engine.mono.shape import GPU_GRAIN
+from tests.engine.mono.cuda.stub_gpu import UUID, Stub, has_driver
 
 H200 = DeviceFacts("NVIDIA H200", (9, 0), 132, 232_448, 150_000_000_000)
 
 
-def has_driver() -> bool:
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
-
-
 def test_an_h200_serves() -> None:
     assert refuse_device(H200, 60_000_000_000) is None
+    assert refuse_device(replace(H200, free_bytes=60_000_000_000, others=0), 60_000_000_000) is None
 
 
 @pytest.mark.parametrize(
@@ -36,6 +33,8 @@ def test_an_h200_serves() -> None:
         (replace(H200, sms=114), "mono-residency", "114 SMs.*132 blocks"),
         (replace(H200, shared_bytes=166_912), "mono-residency", "166912 bytes"),
         (replace(H200, memory_bytes=24_000_000_000), "mono-residency", "24 GB.*60"),
+        (replace(H200, free_bytes=59_000_000_000), "mono-residency", "59 GB.*150.*60"),
+        (replace(H200, others=2), "mono-residency", "2 other processes.*132 blocks"),
         (InfraError("mono-bind-failed", "no CUDA driver: x"), "mono-device", "no CUDA driver"),
     ],
 )
@@ -54,6 +53,82 @@ def test_a_machine_without_a_driver_says_so() -> None:
         device_facts()
 
 
+@pytest.mark.skipif(has_driver(), reason="this machine has a CUDA driver")
+def test_a_machine_without_a_driver_is_refused() -> None:
+    refusal = cuda_refusal()
+    assert refusal is not None
+    assert refusal.code == "mono-device"
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Return what installs a `Stub`; torch and compilers are as a GPU's machine has them."""
+    monkeypatch.setattr(device, "_refuse_torch", lambda: None)
+    monkeypatch.setattr(device, "refuse_compiler", lambda: None)
+    return lambda stub: stub.install(tmp_path, monkeypatch)
+
+
+def test_facts_are_the_drivers_and_nvmls(gpu: Callable[[Stub], None]) -> None:
+    gpu(Stub(free=99_000_000_000, pids=(0, 4242)))
+    assert device_facts() == replace(H200, free_bytes=99_000_000_000, others=1)
+    with pytest.raises(InfraError, match="cuDeviceGet: CUDA error 101, invalid device"):
+        device_facts(1)
+
+
+@pytest.mark.parametrize(
+    ("stub", "code"),
+    [
+        (Stub(), ""),
+        (Stub(context=True, pids=(0,)), ""),
+        (Stub(context=True, pids=(4242,)), ""),  # this process, by the number it has outside
+        (Stub(broken=True), ""),
+        (Stub(sms=114), "mono-residency"),
+        (Stub(free=3_000_000_000), "mono-residency"),
+        (Stub(pids=(4242,)), "mono-residency"),
+        (Stub(context=True, pids=(0, 4242)), "mono-residency"),
+    ],
+)
+def test_a_gpu_is_judged(gpu: Callable[[Stub], None], stub: Stub, code: str) -> None:
+    gpu(stub)
+    refusal = cuda_refusal(4_000_000_000)
+    assert (refusal.code if refusal else "") == code
+
+
+def test_torch_and_compilers_are_judged_last(
+    gpu: Callable[[Stub], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu(Stub())
+    missing = Refusal("mono-no-compiler", "none: install one")
+    monkeypatch.setattr(device, "refuse_compiler", lambda: missing)
+    assert cuda_refusal() == missing
+
+
+def test_what_nvml_cannot_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "_LIBRARY", "libnothing.so.1")
+    assert nvml.look(UUID) == nvml.Seen(None, None)
+    Stub(pids=(1, 4242)).install(tmp_path, monkeypatch)
+    assert nvml.look(bytes(16)) == nvml.Seen(None, None)
+    assert nvml.look(UUID) == nvml.Seen(140_000_000_000, (1, 4242))
+
+
+@pytest.mark.parametrize(
+    ("processes", "has_context", "wanted"),
+    [
+        (None, True, None),
+        ((), False, 0),
+        ((), True, None),
+        ((8,), False, 1),
+        ((7,), True, 0),
+        ((7, 8, 9), True, 2),
+        ((8, 9), True, 1),
+    ],
+)
+def test_others_are_counted(
+    processes: tuple[int, ...] | None, has_context: bool, wanted: int | None
+) -> None:
+    assert nvml.others(processes, 7, has_context) == wanted
+
+
 def test_python_and_kernels_agree_on_shared_memory() -> None:
     def number(file: str, name: str) -> int:
         text = (KERNELS / file).read_text()
@@ -66,3 +141,4 @@ def test_python_and_kernels_agree_on_shared_memory() -> None:
     assert number("stream.cuh", "RING_SLOTS") == arms.RING_SLOTS
     assert number("shape.cuh", "STAGE_BYTES") == arms.STAGE_BYTES
     assert number("shape.cuh", "BLOCKS") == arms.BLOCKS
+    assert number("attn_full.cuh", "GROUP") == GPU_GRAIN.merge_group

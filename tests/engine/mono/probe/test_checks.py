@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from infx.domain.acceptance import Acceptance
 from infx.engine.config import EngineConfig
-from infx.engine.mono.probe import arms
+from infx.engine.mono.probe import compiled_arms
 from infx.engine.mono.probe.acceptance import AcceptanceCheck, Agreement, accepted
 from infx.engine.mono.probe.arms import Reference, Run
-from infx.engine.mono.probe.mono_check import MonoCheck
+from infx.engine.mono.probe.mono_check import MonoCheck, mono_check
 from infx.engine.mono.probe.rows import Arm, Numbers
 from infx.engine.mono.probe.serving import prompts, serve
 from infx.engine.spec.verify import verdict_of
@@ -59,15 +59,17 @@ def config(method: str = "eagle3", k: int = 3) -> EngineConfig:
     )
 
 
-def looked(found: MonoCheck | AcceptanceCheck, questions: Sequence[list[int]]) -> None:
-    serve(found.config, questions, 12, found)
+def looked(
+    found: MonoCheck | AcceptanceCheck, questions: Sequence[list[int]], method: str = "eagle3"
+) -> None:
+    serve(config(method, 3 if method == "eagle3" else 0), questions, 12, found)
 
 
 @pytest.mark.parametrize("method", ["eagle3", "none"])
 def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
-    found = MonoCheck(config(method, 3 if method == "eagle3" else 0), 3)
-    looked(found, prompts(2))
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
+    found = mono_check(config(method, 3 if method == "eagle3" else 0), 3)
+    looked(found, prompts(2), method)
     assert found.ok
     assert found.seen == 3
     assert [layer.rows for layer in found.layers] == [24 if method == "eagle3" else 6] * 5
@@ -75,9 +77,9 @@ def test_equal_layers_are_ok(method: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_layer_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
     monkeypatch.setattr(Twins, "wrong", ("mono", 2))
-    found = MonoCheck(config(), 2)
+    found = mono_check(config(), 2)
     looked(found, prompts(2))
     assert not found.ok
     assert [dict(layer.differing) for layer in found.layers] == [{}, {}, {"output": 2}, {}, {}]
@@ -88,11 +90,11 @@ def test_a_layer_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_check_that_saw_nothing_is_not_ok() -> None:
-    assert not MonoCheck(config(), 2).ok
+    assert not mono_check(config(), 2).ok
 
 
 def test_arms_that_choose_other_tokens_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arms, "Compiled", Twins)
+    monkeypatch.setattr(compiled_arms, "Compiled", Twins)
     found = AcceptanceCheck(config(), 3)
     looked(found, prompts(2))
     assert all(other.lengths == other.top1 == 1 for other in found.against.values())

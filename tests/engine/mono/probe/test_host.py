@@ -9,7 +9,7 @@ import torch
 from infx.engine.cache import KvCache
 from infx.engine.cache.kinds import Kinds
 from infx.engine.mono.probe.arms import step_rows
-from infx.engine.mono.probe.host import SIGNALLING_NAN, Host, Trap
+from infx.engine.mono.probe.host import SIGNALLING_NAN, Trap, host_of
 from infx.engine.mono.probe.layer_bytes import LayerBytes
 from infx.engine.mono.probe.probing import probe
 from infx.engine.mono.probe.rows import Row
@@ -93,7 +93,7 @@ def test_requests_of_a_step_are_numbered_as_they_come() -> None:
 def test_plain_torch_is_caught() -> None:
     """The figure "without invariance": rows of plain torch differ in company."""
     model = mini(num_layers=2, aux_layers=(0, 0, 1), block_layers=(0,))
-    host = Host(model, target_weights(model, "random:0"), Kinds(), "reference")
+    host = host_of(model, target_weights(model, "random:0"), Kinds(), "reference")
     findings = probe(host, [0], [1, 4]).findings
     assert findings["alone"].differing
     # Its masked keys are multiplied by 0: of NaN that makes NaN.

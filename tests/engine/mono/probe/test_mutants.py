@@ -9,7 +9,7 @@ import pytest
 from infx.engine.cache.kinds import Kinds
 from infx.engine.mono.cpu import compiled
 from infx.engine.mono.cpu.source import build_text
-from infx.engine.mono.probe.host import Host
+from infx.engine.mono.probe.host import host_of
 from infx.engine.mono.probe.probing import probe
 from infx.engine.mono.probe.tally import Tally
 from infx.engine.mono.table import Table
@@ -132,7 +132,7 @@ def one_layer() -> ModelConfig:
 
 def probed(kv: str = "fp32", index: str = "fp32") -> Tally:
     model = one_layer()
-    host = Host(model, target_weights(model, "random:0"), Kinds(kv, index), "mono")
+    host = host_of(model, target_weights(model, "random:0"), Kinds(kv, index), "mono")
     return probe(host, range(4), [1, 2, 6, 16])
 
 

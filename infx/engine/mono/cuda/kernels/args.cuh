@@ -44,7 +44,8 @@ struct LayerArgs {
     float* index_queries;  // unused: blocks make the index queries that they need
     float* scores;         // [ROWS][REACH_PAGES]
     int* chosen;           // [ROWS][TOPK_BLOCKS] ascending, -1: none
-    float* partials;       // [ROWS][PARTITIONS][HEADS][DIM + 4]: a share, max, sum of p, weight (attn_split)
+    float* partials;       // [ROWS][PARTITIONS][HEADS][DIM + 4]: a share, max, sum of p, weight (attn_split);
+                           // over all keys: [ROWS][REACH_PARTITIONS + REACH_GROUPS] such (attn_full)
     float* merged;         // [HEADS][ROWS][DIM] as float32: what a judge looks at
     float* mid;            // [ROWS][HIDDEN] the stream after attention
     u16* mid_normed;       // bf16 [ROWS][HIDDEN]: mid (1 + w), before the norm's factor
@@ -61,8 +62,16 @@ struct LayerArgs {
     int page_stride;
 
     u8* index_scales;  // mxfp4: [page][BLOCK][4]; those of keys and values lie likewise
-    u32* merge_counts;  // [ROWS] partitions of a row that are done; 0 before the first launch
+    u32* merge_counts;  // [ROWS] partitions of a row that are done; 0 before the first launch;
+                        // over all keys: [ROWS][1 + REACH_GROUPS] groups, then each group's partitions
     long long* trace;  // [BLOCKS][MARKS] clocks, where a build is made with TRACE
     u16* attended;         // f16 [HEADS][ROWS][DIM]: merged, times a power of two a row and head
     float* attended_back;  // [HEADS][ROWS] its inverse
+
+    // A dense MLP (dense.cuh) has `up` as e4m3 [warp][DENSE_TILES][6144 bytes], `down` as
+    // e4m3 [warp][OUT_TILES][3072 bytes], `mids` as f16 [ROWS][DENSE_SIZE] times 1024, and
+    // `mid_normed` as f16 times a power of two a row and tile of the stream.
+    const float* up_scale;    // [2 DENSE_SIZE] by tile: of 8 gates, then of their 8 ups
+    const float* down_scale;  // [HIDDEN]
+    u8* mid_exponents;        // [ROWS][OUT_TILES] of the inverse of that power, as a float has it
 };

@@ -62,12 +62,10 @@ __device__ __forceinline__ void make_head(const LayerArgs& a, int head, int row,
 }
 
 // Keep a row's new key or value in its slot.
-__device__ __forceinline__ void keep_own(const LayerArgs& a, const StepRows& s, int head, int row,
-                                         const float (&x)[4]) {
+__device__ __forceinline__ void keep_own(const LayerArgs& a, int head, int slot, const float (&x)[4]) {
     const bool key = head == K_HEAD;
     put_vector<KV_KIND, true>(x, lane_id(), key ? a.keys : a.values,
-                              key ? a.key_scales : a.value_scales,
-                              __shfl_sync(ALL_LANES, s.slot, row));
+                              key ? a.key_scales : a.value_scales, slot);
 }
 
 // Head number 0 ... STAGE_HEADS - 1 of those that are not the indexer's.
@@ -86,5 +84,5 @@ __device__ __forceinline__ void head_task(const LayerArgs& a, const StepRows& s,
             a.queries[((long)head * ROWS + row) * DIM + 32 * j + lane] = x[j];
         return;
     }
-    keep_own(a, s, head, row, x);
+    keep_own(a, head, __shfl_sync(ALL_LANES, s.slot, row), x);
 }

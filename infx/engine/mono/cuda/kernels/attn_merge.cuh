@@ -2,6 +2,29 @@
 #pragma once
 #include "attn_split.cuh"
 
+// The lane's four numbers of a line's share, as loaded and as they are.
+struct ShareWords {
+    u32 of[HALF_LINES ? 2 : 4];
+};
+__device__ __forceinline__ ShareWords load_share(const float* line) {
+    ShareWords x;
+    if constexpr (HALF_LINES) {
+        const uint2 v = load_l2_u32x2(line + 2 * lane_id());
+        x.of[0] = v.x, x.of[1] = v.y;
+    } else {
+        const uint4 v = load_l2((const void*)(line + 4 * lane_id()));
+        x.of[0] = v.x, x.of[1] = v.y, x.of[2] = v.z, x.of[3] = v.w;
+    }
+    return x;
+}
+__device__ __forceinline__ float4 share_of(const ShareWords& x) {
+    if constexpr (HALF_LINES)
+        return make_float4(low_f16(x.of[0]), low_f16(x.of[0] >> 16), low_f16(x.of[1]), low_f16(x.of[1] >> 16));
+    else
+        return make_float4(__uint_as_float(x.of[0]), __uint_as_float(x.of[1]), __uint_as_float(x.of[2]),
+                           __uint_as_float(x.of[3]));
+}
+
 // x = attention's output of `head` of `row`, numbers 4 lane ... 4 lane + 3; 0 for a pad.
 __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int head) {
     // One load of both, so that no second trip hangs on the first: lane 0 the id, others the position.
@@ -11,13 +34,7 @@ __device__ __forceinline__ float4 merge_head(const LayerArgs& a, int row, int he
 #pragma unroll
     for (int i = 0; i < PARTITIONS; i++) {
         const float* line = lines + i * (HEADS * LINE);
-        if (HALF_LINES) {
-            const uint2 share = load_l2_u32x2(line + 2 * lane_id());
-            parts[i] = make_float4(low_f16(share.x), low_f16(share.x >> 16), low_f16(share.y),
-                                   low_f16(share.y >> 16));
-        } else {
-            parts[i] = load_l2(line + 4 * lane_id());
-        }
+        parts[i] = share_of(load_share(line));
         ends[i] = load_l2(line + SHARE);
     }
     // All lines are asked for in one trip, with what says how many count; others hold anything.
@@ -49,13 +66,17 @@ __device__ __forceinline__ void keep_attended(float4 x, u16* to, float* back) {
     if (lane_id() == 0) *back = inverse;
 }
 
-// All heads of a row, a warp each.
-__device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
+// Write attention's output of the warp's head.
+__device__ __forceinline__ void keep_merged(const LayerArgs& a, int row, float4 merged) {
     const int head = warp_id();
-    const float4 merged = merge_head(a, row, head);
     *(float4*)(a.merged + ((long)head * ROWS + row) * DIM + 4 * lane_id()) = merged;
     const int place = head * ROWS + row;
     keep_attended(merged, a.attended + place * DIM, a.attended_back + place);
+}
+
+// All heads of a row, a warp each.
+__device__ __forceinline__ void stage_merge(const LayerArgs& a, int row) {
+    keep_merged(a, row, merge_head(a, row, warp_id()));
 }
 
 // Behind a partition of a row: whoever finishes a row's last one merges them all. The order of the
@@ -73,7 +94,7 @@ __device__ __forceinline__ void finish_task(const LayerArgs& a, const StepRows& 
     int& done = reinterpret_cast<SplitShared*>(smem)->done;
     __syncthreads();
     if (threadIdx.x == 0) {
-        done = count_up(a.merge_counts + row) + 1;
+        done = count_up(a.merge_counts + row, 1) + 1;
         if (done == count) a.merge_counts[row] = 0;
     }
     __syncthreads();

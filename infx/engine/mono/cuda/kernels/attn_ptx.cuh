@@ -68,10 +68,10 @@ __device__ __forceinline__ float await_word(const LayerArgs& a, const float* p) 
     }
     return __uint_as_float(v);
 }
-// Add to a counter, after what the block wrote (thread 0, behind a __syncthreads) and before what
+// Add `n` to a counter, after what the block wrote (thread 0, behind a __syncthreads) and before what
 // it will read; return what the counter held.
-__device__ __forceinline__ u32 count_up(u32* p) {
+__device__ __forceinline__ u32 count_up(u32* p, u32 n) {
     u32 v;
-    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(v) : "l"(p) : "memory");
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(n) : "memory");
     return v;
 }

@@ -71,7 +71,7 @@ __device__ __forceinline__ void make_queries(const LayerArgs& a, const StepRows&
         float x[4];
         make_head(a, head, row, x);
         if (head < HEADS) put_query(head, x, shared);
-        else keep_own(a, s, head, row, x);
+        else keep_own(a, head, __shfl_sync(ALL_LANES, s.slot, row), x);
     }
 }
 

@@ -34,6 +34,7 @@ __device__ __forceinline__ uint4 load_once(const void* p) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
+__device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 __device__ __forceinline__ u32 shared_address(const void* p) {
     return (u32)__cvta_generic_to_shared(p);
 }
@@ -67,6 +68,12 @@ __device__ __forceinline__ u16 to_e4m3x2(float low, float high) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(high), "f"(low));
     return v;
 }
+__device__ __forceinline__ u32 times_f16x2(u32 a, u32 b) {
+    u32 v;
+    asm("mul.f16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+__device__ __forceinline__ u16 to_f16(float x) { return (u16)to_f16x2(x, 0.0f); }
 __device__ __forceinline__ u32 times_bf16x2(u32 a, u32 b) {
     u32 v;
     asm("mul.bf16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));

@@ -181,7 +181,7 @@ struct StreamSlice {
 
 // Bring to L2 what later stages read of small vectors: each would cost them a trip to memory.
 __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
-    constexpr int LINE_FLOATS = 32, HALF = HIDDEN / LINE_FLOATS;
+    constexpr int LINE_FLOATS = 32, HALF = HIDDEN / LINE_FLOATS, MLP = (DENSE_MLP ? 2 * DENSE_SIZE : EXPERTS) / LINE_FLOATS;
     int line = blockIdx.x + BLOCKS * (threadIdx.x - 32);
     const float* p = nullptr;
     if (threadIdx.x < 32) return;
@@ -189,8 +189,9 @@ __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
     else if ((line -= HALF) < HALF) p = a.mlp_norm + line * LINE_FLOATS;
     else if ((line -= HALF) < QKV / LINE_FLOATS) p = a.qkv_scale + line * LINE_FLOATS;
     else if ((line -= QKV / LINE_FLOATS) < (QKV_HEADS - 1) * DIM / LINE_FLOATS) p = a.head_norm + line * LINE_FLOATS;
-    else if ((line -= (QKV_HEADS - 1) * DIM / LINE_FLOATS) < EXPERTS / LINE_FLOATS) p = a.router_bias + line * LINE_FLOATS;
-    if (p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+    else if ((line -= (QKV_HEADS - 1) * DIM / LINE_FLOATS) < MLP) p = (DENSE_MLP ? a.up_scale : a.router_bias) + line * LINE_FLOATS;
+    else if (DENSE_MLP && (line -= MLP) < HALF) p = a.down_scale + line * LINE_FLOATS;
+    if (p) prefetch_l2(p);
 }
 
 // Ask for as much of the stage's weights as travels while a block waits for the stream: a piece a warp.

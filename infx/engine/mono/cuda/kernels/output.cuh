@@ -7,7 +7,9 @@
 #endif
 
 #ifndef FOLDED_ROWS
-#define FOLDED_ROWS 1  // up to so many rows the projection merges partitions itself: 66 KB of L2 a row and block
+// Up to so many rows the projection merges partitions itself, 66 KB of L2 a row and block; attention
+// over all keys merges its own.
+#define FOLDED_ROWS (LAYER_KIND == DENSE ? 0 : 1)
 #endif
 
 __device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
@@ -96,13 +98,32 @@ __device__ __forceinline__ void load_attended(const LayerArgs& a, Columns<DIM / 
     if (ROWS <= FOLDED_ROWS) __syncthreads();
 }
 
+// Over the 16 lanes that have a row's outputs of a tile.
+__device__ __forceinline__ float tile_max(float x) {
+#pragma unroll
+    for (int lanes = 8; lanes; lanes >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
+    return x;
+}
+
+// Write one number of the MLP's input: bf16, or for a dense MLP f16 with a power of two a tile, which
+// as f16 has three bits more in the same bytes.
+__device__ __forceinline__ void write_normed(const LayerArgs& a, const Output& to, float x) {
+    int place = to.row * HIDDEN + to.feature;
+    if (!DENSE_MLP) {
+        if (to.mine) a.mid_normed[place] = to_bf16(x);
+        return;
+    }
+    float back, scale = f16_scale(tile_max(fabsf(x)), back);
+    if (!to.mine) return;
+    a.mid_normed[place] = to_f16(scale * x);
+    if (to.out == 0) a.mid_exponents[place / 16] = __float_as_uint(back) >> 23;
+}
+
 // Write the stream after attention, in float32 and as the MLP's input, and the sums of its squares.
 __device__ __forceinline__ void write_mid(const LayerArgs& a, const Output& to, float own, float scale, float norm, float* squares) {
     float mid = to.live ? add_ranks(to.residual, own * scale) : 0.0f;
-    if (to.mine) {
-        a.mid[to.row * HIDDEN + to.feature] = mid;
-        a.mid_normed[to.row * HIDDEN + to.feature] = to_bf16(mid * norm);
-    }
+    if (to.mine) a.mid[to.row * HIDDEN + to.feature] = mid;
+    write_normed(a, to, mid * norm);
     float square = mid * mid;
 #pragma unroll
     for (int lanes = 8; lanes; lanes >>= 1) square += __shfl_xor_sync(~0u, square, lanes);

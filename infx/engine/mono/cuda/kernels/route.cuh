@@ -92,12 +92,23 @@ static_assert(sizeof(Deal) <= 4096, "a deal fits its place");
 
 __device__ __forceinline__ Deal& deal_of(char* smem) { return *(Deal*)(smem + DEAL_AT); }
 
-__device__ __forceinline__ float mid_factor(const LayerArgs& a, int row) {
-    float sum = 0;
+// A row's sums of squares, a lane some blocks'; and what they make the norm's factor.
+struct MidSquares {
+    static constexpr int COUNT = OUT_BLOCKS / 32;
+    static_assert(COUNT * 32 == OUT_BLOCKS, "");
+    float of[COUNT];
+    __device__ __forceinline__ MidSquares(const LayerArgs& a, int row) {
 #pragma unroll
-    for (int block = lane_id(); block < OUT_BLOCKS; block += 32) sum += load_l2_one(a.mid_squares + block * ROWS + row);
-    return norm_factor(warp_sum(sum), HIDDEN);
-}
+        for (int i = 0; i < COUNT; ++i) of[i] = load_l2_one(a.mid_squares + (lane_id() + 32 * i) * ROWS + row);
+    }
+    __device__ __forceinline__ float factor() const {
+        float sum = 0;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) sum += of[i];
+        return norm_factor(warp_sum(sum), HIDDEN);
+    }
+};
+__device__ __forceinline__ float mid_factor(const LayerArgs& a, int row) { return MidSquares(a, row).factor(); }
 
 // Larger floats give larger integers; NaN is above all, as in a descending sort.
 __device__ __forceinline__ u32 ordered(float x) {

@@ -17,14 +17,25 @@ typedef unsigned char u8;
 #define REACH_PAGES 1024  // pages of the longest context: 131,072 tokens
 #endif
 
+// The kind of layer, numbered as in infx/engine/mono/shape.py: M3's first layers attend to all keys
+// and have a dense MLP, M3.1's choose blocks as the sparse ones do and have a dense MLP.
+#define DENSE 0
+#define SPARSE 1
+#define SPARSE_DENSE 2
+#ifndef LAYER_KIND
+#define LAYER_KIND SPARSE
+#endif
+constexpr bool INDEXED = LAYER_KIND != DENSE, DENSE_MLP = LAYER_KIND != SPARSE;
+
 constexpr int THREADS = 512, WARPS = 16;
 constexpr int HIDDEN = 6144, HEADS = 16, DIM = 128, ROTARY = 64;
-// Heads of the fused projection: 16 q, k, the indexer's q and k, v; all but v are normed and turned.
-constexpr int K_HEAD = 16, IQ_HEAD = 17, IK_HEAD = 18, V_HEAD = 19, QKV_HEADS = 20;
+// Heads of the fused projection: 16 q, k, the indexer's q and k (where there is one), v; all but v
+// are normed and turned.
+constexpr int K_HEAD = 16, IQ_HEAD = 17, IK_HEAD = 18, V_HEAD = INDEXED ? 19 : 17, QKV_HEADS = V_HEAD + 1;
 constexpr int QKV = QKV_HEADS * DIM;
 constexpr int BLOCK = 128, TOPK_BLOCKS = 16, PARTITION = 256;
 constexpr int PARTITIONS = TOPK_BLOCKS * BLOCK / PARTITION;
-constexpr int EXPERTS = 128, TOPK = 4, SLOTS = TOPK + 1, EXPERT_SIZE = 768;
+constexpr int EXPERTS = 128, TOPK = 4, SLOTS = TOPK + 1, EXPERT_SIZE = 768, DENSE_SIZE = 3072;
 constexpr int RANKS = 4;  // the all-reduce is a self-sum: each rank's part is taken to be this one's
 constexpr float NORM_EPS = 1e-6f, ROUTED_SCALE = 2.0f, SWIGLU_ALPHA = 1.702f, SWIGLU_LIMIT = 7.0f;
 

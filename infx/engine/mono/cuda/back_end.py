@@ -1,0 +1,186 @@
+"""The CUDA back end of the library: sparse layers over weights and caches that a host owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
+from infx.engine.mono.cuda.arms import Arms
+from infx.engine.mono.cuda.borrowed import CACHE_KINDS, cache_faults, cache_fields, weight_faults
+from infx.engine.mono.cuda.compiling import compile_all
+from infx.engine.mono.cuda.device import cuda_refusal
+from infx.engine.mono.cuda.gave_up import GiveUpRecord
+from infx.engine.mono.cuda.scratch import SHAPE, rotary_table, scratch_bytes
+from infx.engine.mono.cuda.step_numbers import check_numbers
+from infx.engine.mono.cuda.width import WidthBuild
+from infx.engine.mono.refusal import Refusal
+from infx.engine.mono.shape import MOST_ROWS, LayerShape
+from infx.engine.mono.step import Bounds, StepRows
+from infx.engine.shapes import ModelConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from infx.engine.cache import KvCache
+
+__all__ = ["WIDTHS", "CudaBackEnd", "built_shape"]
+
+# A build of its own for the widths that graphs are captured at: what is left of a width are pads.
+WIDTHS = (1, 2, 4, 8, MOST_ROWS)
+DEVICE = "cuda"
+
+
+def built_shape(model: ModelConfig) -> LayerShape:
+    """Return the shape of the model's layers, as far as the kernels reach.
+
+    Raises ValueError for one that mono does not do.
+    """
+    shape = layer_shape(model)
+    return replace(shape, reach=min(shape.reach, SHAPE.reach))
+
+
+class CudaBackEnd:
+    """A `BackEnd` over ``layers`` (`pack.packed_layer`) and ``cache``, borrowed and never copied.
+
+    ``layers`` has nothing for a layer that is not sparse: it stays the host's. Runs unfused layers
+    as well. Streams are float32 tensors [n, hidden] on the cache's device, contiguous, n the
+    prepared rows; ``stream_out`` may be ``stream_in``. The current device is the cache's; work goes
+    to torch's current stream, and once a width is built all of it may be captured. One thread and
+    one stream at a time: all layers share scratch. Raises ValueError for a model that mono does
+    not do.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        layers: Sequence[Mapping[str, Tensor]],
+        cache: KvCache,
+        folder: Path | None = None,
+    ) -> None:
+        self.shape, self.kinds = built_shape(model), kinds_of(model)
+        self.device = str(cache.device)
+        self._layers, self._cache, self._folder = list(layers), cache, folder
+        self._bounds = Bounds(self.shape.reach, self.shape.block, cache.slots)
+        self._record: GiveUpRecord | None = None
+        self._builds: dict[int, WidthBuild] = {}
+        self._width = 0
+
+    def refuse(self) -> Refusal | None:
+        """Return what is wrong with the machine, or with the borrowed weights or cache, or None."""
+        return next(self._faults(), None)
+
+    def compile(self, widths: Sequence[int]) -> None:
+        """Compile for all of ``widths`` at once what is not on disk: `build` then only loads.
+
+        Raises InfraError (``mono-build-failed``, ``builds-unwritable``).
+        """
+        compile_all((s for width in widths for s in self._arms(width).sources), self._folder)
+
+    def build(self, width: int) -> Refusal | None:
+        """Compile both arms for ``width`` rows, or take them from disk, unless they are here.
+
+        Refuses what `refuse` does: kernels know no bounds. Raises InfraError as `compile`.
+        """
+        if width in self._builds:
+            return None
+        if refusal := self.refuse():
+            return refusal
+        self.compile([width])
+        arms = self._arms(width)
+        arms.load()
+        self._record = self._record or GiveUpRecord(self.device)
+        rotary_table(self.device)
+        self._builds[width] = WidthBuild(arms, self._fields(), self._record, self.device)
+        return None
+
+    def prepare(self, step: StepRows, width: int) -> None:
+        """Take a step for the build of ``width``, for either arm; allocates nothing on the device.
+
+        Raises ValueError, having changed nothing, for a row outside the cache or the build, unless
+        ``step.last`` says that the host vouches; InfraError (``kernel-gave-up``) where a kernel of
+        an earlier step waited in vain.
+        """
+        if step.last is None:
+            check_numbers(step, self._bounds)
+        assert self._record is not None  # a width is built before it is prepared
+        self._record.check()
+        self._builds[width].take(step)
+        self._record.watch()
+        self._width = width
+
+    def run(self, layer: int, stream_in: Tensor, stream_out: Tensor) -> None:
+        """Write what ``layer`` makes of the prepared rows' stream, as one kernel; fill caches."""
+        self._builds[self._width].mono(layer, stream_in, stream_out)
+
+    def run_unfused(self, layer: int, stream_in: Tensor, stream_out: Tensor) -> None:
+        """Do as `run`, by a kernel a stage: the baseline, and what mono is checked with."""
+        self._builds[self._width].unfused(layer, stream_in, stream_out)
+
+    def routing(self, layer: int) -> npt.NDArray[np.int64]:
+        """Return the expert ids [n, topk] that the step's rows chose in ``layer``; -1: a pad's.
+
+        Waits for the device.
+        """
+        return self._builds[self._width].routing(layer)
+
+    def settle(self) -> None:
+        """Wait for the device. Raises InfraError (``kernel-gave-up``) if a wait was in vain."""
+        if self._record:
+            self._record.settle()
+
+    def fill_scratch(self, byte: int) -> None:
+        """Fill with ``byte`` all memory that stages leave to each other."""
+        for build in self._builds.values():
+            build.fill(byte)
+
+    def close(self) -> None:
+        """Let go of weights and cache."""
+        self._builds.clear()
+        self._layers.clear()
+
+    def _arms(self, width: int) -> Arms:
+        kinds = self._cache.kinds
+        numbers = {"KV_KIND": CACHE_KINDS[kinds.kv], "INDEX_KIND": CACHE_KINDS[kinds.index]}
+        return Arms(width, numbers, self._folder)
+
+    def _fields(self) -> dict[int, dict[str, int]]:
+        """Return the addresses of weights and cache of each sparse layer."""
+        return {
+            number: {name: tensor.data_ptr() for name, tensor in self._layers[number].items()}
+            | cache_fields(self._cache, number)
+            for number in self._sparse
+        }
+
+    @property
+    def _sparse(self) -> list[int]:
+        return [number for number, kind in enumerate(self.kinds) if kind == "sparse"]
+
+    def _faults(self) -> Iterator[Refusal]:
+        if self.shape != SHAPE:
+            yield Refusal(
+                "mono-shape",
+                f"layers of {self.shape}: the CUDA kernels are built for m3_tp4_rank, {SHAPE}",
+            )
+            return
+        needed = sum(map(scratch_bytes, WIDTHS))
+        if refusal := cuda_refusal(needed, self._cache.device.index or 0):
+            yield refusal
+        if self._cache.device.type != DEVICE:
+            yield Refusal(
+                "mono-residency", f"the cache lies on {self.device}: expected a {DEVICE} device"
+            )
+        if len(self._layers) != len(self.kinds):
+            yield Refusal(
+                "mono-weights",
+                f"weights of {len(self._layers)} layers: expected {len(self.kinds)}, the model's",
+            )
+            return
+        for number in self._sparse:
+            yield from weight_faults(number, self._layers[number], self.shape, self.device)
+            yield from cache_faults(number, self._cache, self.shape, self.device)
