@@ -38,7 +38,6 @@ FIELDS = (
     "qkv_sums",
     "qkv_squares",
     "queries",
-    "index_queries",
     "scores",
     "chosen",
     "partials",

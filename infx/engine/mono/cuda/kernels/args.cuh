@@ -41,7 +41,6 @@ struct LayerArgs {
     float* qkv_sums;       // [QKV_PARTS][ROWS][QKV] of x (1 + w), before the norm's factor, scaled
     float* qkv_squares;    // [QKV_PARTS][ROWS] sums of x^2
     float* queries;        // [HEADS][ROWS][DIM] normed and turned
-    float* index_queries;  // unused: blocks make the index queries that they need
     float* scores;         // [ROWS][REACH_PAGES]
     int* chosen;           // [ROWS][TOPK_BLOCKS] ascending, -1: none
     float* partials;       // [ROWS][PARTITIONS][HEADS][DIM + 4]: a share, max, sum of p, weight (attn_split);
