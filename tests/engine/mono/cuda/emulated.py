@@ -29,9 +29,6 @@ static void direct_scores(LayerArgs a) {
 static void direct_attend(LayerArgs a) {
     const StepRows s = step_rows(a);
     fetch_split(a, s, blockIdx.x, smem);
-    stage_split(a, s, blockIdx.x, smem, REHEARSAL);
-    __syncthreads();
-    fetch_split(a, s, blockIdx.x, smem);
     stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
 }
 """

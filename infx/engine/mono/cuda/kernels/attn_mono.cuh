@@ -7,9 +7,6 @@
 // the scores are on their way. So nothing but the scores comes from other blocks, and a mailbox costs
 // one trip through L2 where a barrier and the loads behind it cost three.
 //
-// Code that a launch has not yet run is fetched line by line, which takes longer than to run it: a
-// block that has no scores to make runs its split task once while it waits for the projection.
-//
 // The output projection's weights, 98 KB a block, fill the queues of L2 for 3 us: what anybody reads
 // meanwhile comes that much later. Blocks with a split task ask for them when their keys and values
 // are there, the others a slot at a time.
@@ -21,10 +18,7 @@
 #include "output.cuh"
 
 #ifndef DIRECT_ROWS
-#define DIRECT_ROWS 16  // up to so many rows split waits for scores themselves, where rows are alone
-#endif
-#ifndef REHEARSE_ROWS
-#define REHEARSE_ROWS 0  // up to so many rows blocks without scores to make go through split once before
+#define DIRECT_ROWS 2  // up to so many rows split waits for scores themselves, where rows are alone
 #endif
 #ifndef O_PAUSE
 #define O_PAUSE 1000  // cycles between two slots of o's weights that a block without a split task asks for
@@ -80,20 +74,14 @@ __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem)
     const StepRows& rows = ahead.rows;
     const int task = BLOCKS - 1 - (int)blockIdx.x;
     const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
-    const bool idle = direct && (int)blockIdx.x >= rows.tasks;  // until others' scores are there
-    Split how = REHEARSAL;
     int asked = 0;
-#pragma unroll 1
-    for (int turn = ROWS <= REHEARSE_ROWS && STAGED && splits && idle ? 0 : 1; turn < 2; turn++) {
-        if (turn) {
-            grid_wait(a, token, AFTER_QKV);
-            mark(a, 45);
-            how = run_scores(a, ahead, direct, smem);
-        }
-        if (!splits) break;
+    grid_wait(a, token, AFTER_QKV);
+    mark(a, 45);
+    const Split how = run_scores(a, ahead, direct, smem);
+    if (splits) {
         fetch_split(a, rows, task, smem);
         stage_split(a, rows, task, smem, how, [&] {
-            if (O_LANDED && turn) fill_o(a, s, asked);
+            if (O_LANDED) fill_o(a, s, asked);
         });
     }
     if (splits && ROWS > FOLDED_ROWS) finish_task(a, rows, task, smem);

@@ -64,13 +64,7 @@ __device__ __forceinline__ float await_word(const LayerArgs& a, const float* p) 
     u32 v;
     for (u32 polls = 1;; polls++) {
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-        if (v != EMPTY) break;
-        if (polls & 255) continue;
-        if (*(volatile u32*)a.give_up) break;
-        if (clock64() - start > GIVE_UP_CYCLES) {
-            give_up(a, FOR_SCORES, v);
-            break;
-        }
+        if (v != EMPTY || (!(polls & 255) && in_vain(a.give_up, FOR_SCORES, v, start))) break;
     }
     return __uint_as_float(v);
 }

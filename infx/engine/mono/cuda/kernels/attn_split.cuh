@@ -297,7 +297,6 @@ enum Split {
     STAGED_BEFORE,  // all of the stage before
     DIRECT,  // what the projection left: heads are made here, scores say when they are there. Only
              // where rows are alone: the row's own token is the last key of its last partition
-    REHEARSAL,  // nothing: code is fetched and what it writes is written again by the same threads
 };
 
 struct Nothing {
@@ -316,12 +315,11 @@ __device__ __forceinline__ void stage_split(const LayerArgs& a, const StepRows& 
     const int row = task / PARTITIONS, partition = task % PARTITIONS;
     const int own = __shfl_sync(ALL_LANES, s.position, row) / BLOCK;
     mark(a, 51);
-    float2 block_scores = {0, 0};
-    if (how != STAGED_BEFORE) {
+    float2 block_scores;
+    if (how == DIRECT) {
         const int seen = seen_keys(__shfl_sync(ALL_LANES, s.position, row));
-        const bool last = how == DIRECT && seen == partition * PARTITION + count;
-        make_queries(a, s, row, last, shared);
-        if (how == DIRECT) block_scores = load_scores(a, row, own, true);
+        make_queries(a, s, row, seen == partition * PARTITION + count, shared);
+        block_scores = load_scores(a, row, own, true);
     } else {
         block_scores = load_scores(a, row, own, false);
         load_queries(a, row, shared);

@@ -194,13 +194,16 @@ __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
     if (p) prefetch_l2(p);
 }
 
-// The stage. Weights that the ring holds are asked for in two parts: one piece a warp before the
-// kernel before this one has ended (PDL), the rest behind the stream, which would wait for them.
+// Ask for as much of the stage's weights as travels while a block waits for the stream: a piece a warp.
+__device__ __forceinline__ void ask_qkv(const LayerArgs& a, Stream& s) {
+    int next = 0;
+    Qkv().fill(a, s, next, 2);
+}
+
+// The stage, after `ask_qkv`; the rest of its weights is asked for behind the stream, which would wait for it.
 __device__ __forceinline__ void run_qkv(const LayerArgs& a, Stream& s, char* smem) {
     Qkv task;
-    int next = 0;
-    task.fill(a, s, next, 2);
-    after_previous();
+    int next = min(2, task.count);
     float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp), *all_squares = (float*)(smem + STAGE_BYTES - 1024);
     Columns<QKV_SLICE / 32> x;
     float squares[HALVES];

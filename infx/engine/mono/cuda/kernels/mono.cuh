@@ -15,9 +15,11 @@ enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER,
 // Nothing of the next stage is asked for before the arrival: its release waits for what is under way.
 // And what a stage waits for first is asked for before what it needs later: the memory answers in order.
 __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, char* smem) {
+    ask_qkv(a, s);
 #if ATTENTION
     prepare_attention(a);
 #endif
+    after_previous();
     run_qkv(a, s, smem);
 #if ATTENTION
     u32 token = attend(a, s, smem);

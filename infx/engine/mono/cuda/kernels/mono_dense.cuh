@@ -25,11 +25,14 @@ __device__ __forceinline__ u32 attend_full(const LayerArgs& a, Stream& s, char* 
 #endif
 
 __device__ __forceinline__ void run_dense_layer(const LayerArgs& a, Stream& s, char* smem) {
+    ask_qkv(a, s);
 #if LAYER_KIND == DENSE
+    after_previous();
     run_qkv(a, s, smem);
     u32 token = attend_full(a, s, smem);
 #else
     prepare_attention(a);
+    after_previous();
     run_qkv(a, s, smem);
     u32 token = attend(a, s, smem);
 #endif

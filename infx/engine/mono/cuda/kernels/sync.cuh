@@ -31,11 +31,12 @@ __device__ __forceinline__ u32 grid_arrive(const LayerArgs& a) {
     return token;
 }
 
-static __device__ __noinline__ void give_up(const LayerArgs& a, int stage, u32 seen) {
-    if (atomicCAS(a.give_up, 0u, 1u) != 0u) return;
-    a.give_up[1] = stage;
-    a.give_up[2] = blockIdx.x;
-    a.give_up[3] = seen;
+// Return whether a wait since `start` is over in vain: the first to say so is recorded. `stage` names the wait.
+static __device__ __noinline__ bool in_vain(u32* give_up, int stage, u32 seen, long long start) {
+    if (*(volatile u32*)give_up) return true;
+    if (clock64() - start <= GIVE_UP_CYCLES) return false;
+    if (atomicCAS(give_up, 0u, 1u) == 0u) give_up[1] = stage, give_up[2] = blockIdx.x, give_up[3] = seen;
+    return true;
 }
 
 // Return when all blocks have arrived. All threads call it. `stage` names the wait in the record.
@@ -43,14 +44,8 @@ __device__ __forceinline__ void grid_wait(const LayerArgs& a, u32 token, int sta
     if (threadIdx.x == 0) {
         long long start = clock64();
         u32 seen, polls = 0;
-        while (!(((seen = load_acquire(a.barrier)) ^ token) >> 31)) {
-            if (++polls & 255) continue;
-            if (*(volatile u32*)a.give_up) break;
-            if (clock64() - start > GIVE_UP_CYCLES) {
-                give_up(a, stage, seen);
-                break;
-            }
-        }
+        while (!(((seen = load_acquire(a.barrier)) ^ token) >> 31))
+            if (!(++polls & 255) && in_vain(a.give_up, stage, seen, start)) break;
     }
     __syncthreads();
 }

@@ -18,6 +18,8 @@ __device__ __forceinline__ void load_deal(const LayerArgs& a, Deal& deal) {
 KERNEL(unfused_qkv) {
     Stream s;
     s.open(smem);
+    ask_qkv(a, s);
+    after_previous();
     run_qkv(a, s, smem);
 }
 
