@@ -25,9 +25,10 @@ BLOCKS = 132
 
 
 @functools.cache
-def build(rows: int, kv: str) -> Emulated:
+def build(rows: int, kv: str, blocks: int) -> Emulated:
     """Return a build, made once a run of the tests."""
-    numbers = {"ROWS": rows, "KV_KIND": KINDS.index(kv), "LAYER_KIND": LAYER_KINDS.index("dense")}
+    numbers = {"ROWS": rows, "KV_KIND": KINDS.index(kv), "BLOCKS": blocks}
+    numbers["LAYER_KIND"] = LAYER_KINDS.index("dense")
     folder = Path(tempfile.mkdtemp()) / "build"
     return Emulated(folder, {"full.cu": ("unfused_full",)}, numbers)
 
@@ -37,11 +38,11 @@ def world(requests: Sequence[Asked], rows: int, kv: str, seed: int) -> tuple[Lay
     return attention_world(requests, rows, kv, "fp8", seed, "dense")
 
 
-def run(layer: Layer, step: Step) -> Layer:
+def run(layer: Layer, step: Step, blocks: int = BLOCKS) -> Layer:
     """Run the stage; return the layer with the caches that it leaves."""
     after = copied(layer)
-    kernels = build(step.rows, layer.keys.kind)
-    kernels.launch("unfused_full", range(BLOCKS), after.fields | step.tensors)
+    kernels = build(step.rows, layer.keys.kind, blocks)
+    kernels.launch("unfused_full", range(blocks), after.fields | step.tensors)
     assert not step.tensors["merge_counts"].any()  # ready for the next launch
     return after
 
@@ -64,6 +65,17 @@ def test_the_stage_agrees_with_torch(kv: str, rows: int, requests: Sequence[Aske
     found = judge_attention(layer, run(layer, step), step)
     assert set(found) == {"attention", "caches", "attended", "pads"}
     assert not faults(found), found
+
+
+@pytest.mark.parametrize("kv", ["fp8", "mxfp4", "bf16"])
+def test_a_block_with_several_tasks_leaves_what_several_blocks_leave(kv: str) -> None:
+    """Rows change, new tokens come and groups end between the tasks of one block."""
+    layer, step = world((Asked(1500), Asked(8300), Asked(5119, 2)), 4, kv, seed=7)
+    again = with_sums(picked(step, range(4)), step, range(4))
+    run(layer, step)
+    run(layer, again, blocks=32)
+    for name in ("merged", "attended", "attended_back"):
+        assert torch.equal(again.tensors[name], step.tensors[name]), name
 
 
 def test_a_row_alone_has_the_bits_that_it_has_among_others() -> None:

@@ -217,7 +217,11 @@ __device__ __forceinline__ void clear_pads(const LayerArgs& a, const FullRows& s
     if (row < ROWS && __shfl_sync(ALL_LANES, s.id, row) < 0) keep_merged(a, row, make_float4(0, 0, 0, 0));
 }
 
-__device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead, char* smem) {
+// `landed` is called once keys and values of the block's last task are there: memory has nothing more
+// to do for this block then.
+template <class Landed = Nothing>
+__device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead, char* smem,
+                                           const Landed& landed = Landed()) {
     SplitShared& shared = *reinterpret_cast<SplitShared*>(smem);
     const FullRows& s = ahead.rows;
     FullTask now = ahead.now;
@@ -246,6 +250,7 @@ __device__ __forceinline__ void stage_full(const LayerArgs& a, FullAhead& ahead,
         if (there) load_keys(a, next.pages, next.keys, keys), load_scales(a, next.pages, next.keys, keys);
         copies_done();
         __syncthreads();
+        if (last) landed();
         mix_values(values, shared, mixed);
         write_lines(mixed, up, shared, a.partials + ((long)now.row * ROW_LINES + now.partition) * HEADS * LINE);
         __syncthreads();  // the next values take the place of the sums

@@ -14,10 +14,12 @@ __device__ __forceinline__ u32 attend_full(const LayerArgs& a, Stream& s, char* 
     fetch_full(a, ahead, smem);
     mark(a, 44);
     grid_wait(a, token, AFTER_QKV);
-    stage_full(a, ahead, smem);
-    token = grid_arrive(a);
+    const bool works = ahead.task < ahead.end;
     int asked = 0;
-    fill_o(a, s, asked);
+    // As in attn_mono.cuh: o's weights must not stand before what others read.
+    stage_full(a, ahead, smem, [&] { fill_o(a, s, asked); });
+    token = grid_arrive(a);
+    fill_rest_of_o(a, s, asked, !works);
     return token;
 }
 #endif
