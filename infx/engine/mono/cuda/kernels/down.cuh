@@ -7,28 +7,44 @@ constexpr int PARTS = EXPERT_SIZE / PIECE_SLICE;  // 2 parts of K, a warp each; 
 static_assert(4 * OUT_TASKS * PAIRS * PARTS * 16 <= AHEAD_AT, "down's sums fit the stage's memory");
 
 // A pair's units: first a tile of the shared expert, if it has one, then of the chosen experts (index of
-// the union * OUT_TASKS + tile of the block); and what is asked for. With more than 8 rows a unit of
-// the shared expert is twice the work.
-struct DownFeed {
-    int pair, part, first, at, next, end;  // units under `first` are the shared expert's
-    __device__ __forceinline__ DownFeed(const Deal& deal, const Stream& s) : pair(s.warp / PARTS), part(s.warp % PARTS) {
+// the union * OUT_TASKS + tile of the block). With more than 8 rows a unit of the shared expert is twice the work.
+struct DownRange {
+    int pair, part, first, end;
+    bool shared;
+    __device__ __forceinline__ DownRange(const Deal& deal, const Stream& s) : pair(s.warp / PARTS), part(s.warp % PARTS) {
         int tiles = out_tiles_of_block();
-        first = edge(pair, deal.chosen, tiles), end = edge(pair + 1, deal.chosen, tiles);
-        next = at = first - (pair < tiles);
+        first = edge(pair, deal.chosen, tiles), end = edge(pair + 1, deal.chosen, tiles), shared = pair < tiles;
     }
     static __device__ __forceinline__ int edge(int pair, int chosen, int tiles) {
         return max(0, pair * (chosen + HALVES) * tiles / (WARPS / PARTS) - HALVES * min(pair, tiles));
     }
-    __device__ __forceinline__ int index(int unit) const { return unit < first ? MOST_CHOSEN : unit / OUT_TASKS; }
-    __device__ __forceinline__ int tile(int unit) const { return unit < first ? pair : unit % OUT_TASKS; }
-    // The first unit behind `unit` that is another expert's.
-    __device__ __forceinline__ int behind(int unit) const { return unit < first ? first : (unit / OUT_TASKS + 1) * OUT_TASKS; }
+};
 
+// What is asked for next: an expert's tiles of a block lie one behind the other.
+struct DownFeed {
+    DownRange range;
+    const u8* from;
+    int left, run, index;  // units still to ask for, of them with this expert, the next expert's index of the union
+    __device__ __forceinline__ DownFeed(const LayerArgs& a, const Deal& deal, const Stream& s) : range(deal, s) {
+        left = range.end - range.first + range.shared, index = range.first / OUT_TASKS;
+        from = nullptr, run = 0;
+        if (range.shared) from = piece(a, EXPERTS, range.pair), run = 1;
+        else if (left) go_on(a, deal, range.first % OUT_TASKS);
+    }
+    __device__ __forceinline__ const u8* piece(const LayerArgs& a, int expert, int tile) const {
+        return a.down + ((size_t)(expert * PARTS + range.part) * OUT_TILES + OUT_TASKS * blockIdx.x + tile) * SLOT_BYTES;
+    }
+    __device__ __forceinline__ void go_on(const LayerArgs& a, const Deal& deal, int tile) {
+        from = piece(a, deal.list[index++], tile), run = OUT_TASKS - tile;
+    }
     __device__ __forceinline__ void fill(const LayerArgs& a, const Deal& deal, Stream& s) {
-        s.fill(next, end, SLOT_BYTES, [&](int unit) {
-            int expert = unit < first ? EXPERTS : deal.list[unit / OUT_TASKS];
-            return a.down + ((size_t)(expert * PARTS + part) * OUT_TILES + OUT_TASKS * blockIdx.x + tile(unit)) * SLOT_BYTES;
-        });
+#pragma unroll 1
+        while (s.room && left) {
+            s.put(from, SLOT_BYTES);
+            from += SLOT_BYTES, --left;
+            if (--run || !left) continue;
+            go_on(a, deal, index == range.first / OUT_TASKS ? range.first % OUT_TASKS : 0);
+        }
     }
 };
 static_assert(OUT_TASKS <= WARPS / PARTS, "a pair has at most one tile of the shared expert");
@@ -40,18 +56,22 @@ struct DownRows {
     __device__ __forceinline__ const u16* operator()(int pair) const { return first + pair * EXPERT_SIZE; }
 };
 
-// Multiply one unit, whose weights are `piece`; sums [(row, slot)][part][16], those of its tile and part.
-__device__ __forceinline__ void multiply_down(const Deal& deal, const PieceColumns& x, const char* piece, int index, int half, float* sums) {
-    float c[4];
-    multiply_piece(c, x, piece);
+// Where the sums of this lane's two columns go [(row, slot)][part][16], in floats; -1: nobody's.
+struct DownColumns {
+    int to[2];
+    __device__ __forceinline__ void set(const Deal& deal, int index, int half, int part) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j) {
-        int at = 8 * half + 2 * (lane_id() & 3) + j;
-        if (at >= deal.count[index]) continue;
-        float* to = sums + deal.pair[index][at] * (PARTS * 16) + (lane_id() >> 2);
-        to[0] = c[j], to[8] = c[2 + j];
+        for (int j = 0; j < 2; ++j) {
+            int at = 8 * half + 2 * (lane_id() & 3) + j;
+            to[j] = at < deal.count[index] ? (deal.pair[index][at] * PARTS + part) * 16 + (lane_id() >> 2) : -1;
+        }
     }
-}
+    __device__ __forceinline__ void leave(const float (&c)[4], float* sums) const {
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+            if (to[j] >= 0) sums[to[j]] = c[j], sums[to[j] + 8] = c[2 + j];
+    }
+};
 
 // Return a row's sum over its experts, in the order of its slots.
 __device__ __forceinline__ float mix(const Deal& deal, const Output& to, const float* sums) {
@@ -77,25 +97,36 @@ __device__ __forceinline__ void run_down(const LayerArgs& a, Stream& s, DownFeed
     float* sums = (float*)smem;
     PieceColumns x;
     Ahead ahead(smem);
-    const DownRows from(a, feed.part);
-    int loaded = -1;
-    if (feed.at < feed.end) ahead.ask(deal, feed.index(feed.at), from);
+    const DownRange& range = feed.range;
+    const DownRows from(a, range.part);
+    DownColumns columns;
+    int next = range.first / OUT_TASKS, tile = range.pair, index = MOST_CHOSEN, run = range.shared, loaded = -1;
+    if (!range.shared && range.first < range.end) index = next++, tile = range.first % OUT_TASKS, run = OUT_TASKS - tile;
+    int left = range.end - range.first + range.shared, rows = deal.count[index];
+    if (left) ahead.ask(deal, index, from);
     mark(a, 40);
 #pragma unroll 1
-    for (; feed.at < feed.end; ++feed.at) {
-        const int index = feed.index(feed.at), next = feed.behind(feed.at);
+    for (; left; --left) {
         const char* piece = s.take();
 #pragma unroll 1
-        for (int half = 0; 8 * half < deal.count[index]; ++half) {
-            if (loaded != 2 * index + half) {
+        for (int half = 0; 8 * half < rows; ++half) {
+            if (loaded != half) {
                 load_columns(deal, x, ahead, index, half, from);
-                loaded = 2 * index + half;
-                if (next < feed.end) ahead.ask(deal, feed.index(next), from);
+                columns.set(deal, index, half, range.part);
+                loaded = half;
+                if (left > run) ahead.ask(deal, next, from);
             }
-            multiply_down(deal, x, piece, index, half, sums + (feed.tile(feed.at) * PAIRS * PARTS + feed.part) * 16);
+            float c[4];
+            multiply_piece(c, x, piece);
+            columns.leave(c, sums + tile * (PAIRS * PARTS * 16));
         }
         s.release();
         feed.fill(a, deal, s);
+        ++tile;
+        if (--run) continue;
+        tile = next == range.first / OUT_TASKS ? range.first % OUT_TASKS : 0, run = OUT_TASKS - tile;
+        index = next++, loaded = -1;
+        if (left > 1) rows = deal.count[index];
     }
     mark(a, 41);
     __syncthreads();

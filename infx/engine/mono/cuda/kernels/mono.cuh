@@ -56,7 +56,7 @@ __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places&
     up.fill(a, deal, s);
     run_up(a, s, places, x, ahead, up, smem);
     token = grid_arrive(a);
-    DownFeed down(deal, s);
+    DownFeed down(a, deal, s);
     down.fill(a, deal, s);
     Output outputs[OUT_OUTPUTS];
     fetch_outputs(a, a.mid, outputs);

@@ -73,7 +73,7 @@ KERNEL(unfused_down) {
     load_deal(a, deal);
     fetch_outputs(a, a.mid, outputs);
     __syncthreads();
-    DownFeed feed(deal, s);
+    DownFeed feed(a, deal, s);
     feed.fill(a, deal, s);
     run_down(a, s, feed, outputs, smem);
 }
