@@ -39,7 +39,7 @@ back_end = CpuBackEnd(model, packed_layers(model, weights), cache)
 assert back_end.refuse() is None and back_end.build(16) is None
 print(spent() - begun)
 """
-ONE_LANE = replace(FINE, lanes=1, down_lanes=1)
+ONE_LANE = replace(FINE, lanes=1, down_lanes=1, merge_group=512)
 
 
 def test_a_build_is_one_file_named_by_its_key(tmp_path: Path) -> None:
