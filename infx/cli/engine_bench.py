@@ -116,7 +116,10 @@ def _refuse_others(device: str, given: Mapping[str, Any]) -> None:
 
 def _check_writable(path: Path) -> None:
     """Raise UsageError before anything is timed, rather than an error that loses the times."""
+    there = path.exists()
     try:
         path.open("a", encoding="utf-8").close()
     except OSError as error:
         raise bad(f"--save {path}: expected a file to write ({error.strerror})") from error
+    if not there:
+        path.unlink()

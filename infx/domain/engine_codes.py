@@ -107,7 +107,7 @@ MONO_CODES: dict[str, tuple[str, str]] = {
         "a layer of chosen blocks with a dense MLP: it stays on the unfused layer",
         "nothing: mono begins at the first layer with experts",
     ),
-    "mono-layer-kind": ("a kind of layer that mono does not know", "keep it on the own layer"),
+    "mono-layer-kind": ("a kind of layer that mono lacks there", "keep it on the own layer"),
     "mono-no-layer": ("no layer of the model is mono's", "set mono: off"),
     "mono-widths": ("widths to build that no step has", "use 1 to 16"),
     "mono-shape": ("layers of a shape that the kernels are not built for", "use a listed model"),

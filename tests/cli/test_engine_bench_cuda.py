@@ -88,12 +88,12 @@ def test_the_table_shows_what_was_measured(
     assert gains[1].split()[:7] == ["1", "1.062", "[1.061,", "1.064]", "0.957", "[0.956,", "0.957]"]
     assert " ".join(gains[1].split()[7:]) == "17.3 34%, 39%, 36%, 38% 1.44 45, 30"
     assert gains[2].rstrip().endswith("-")  # no bar at nine rows
-    assert " ".join(read[1].split()) == "1 4.0 + shared 16.0 69.1 1980 MHz 3201 MHz 258 W"
+    assert " ".join(read[1].split()) == "1 4.0 (4.0) + shared 16.0 69.1 1980 MHz 3201 MHz 258 W"
     said = " ".join(err.split())
     for words in (
         "NVIDIA H200, driver 580.1, torch 2.11.0",
         "copy bandwidth of this run 4.00 TB/s",
-        "routing: uniform",
+        "routing: the router on random streams: nearly uniform",
         "floor = bytes / copy bandwidth",
         "the all-reduce is a self-sum",
         "right: at every width",
@@ -115,6 +115,29 @@ def test_what_is_wrong_ends_with_1(
     assert told["data"]["wrong"] == ["mixed requests: mono's out"]
     engine_bench_cuda.show(told["data"])
     assert "WRONG: mixed requests: mono's out" in capsys.readouterr().err
+
+
+def test_layers_with_a_dense_mlp_have_no_experts(
+    ran: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    errors = {"qkv": 2e-4, "attention": 4e-4, "o": 3e-5, "dense-up": 3e-4, "dense-down": 4e-7}
+    check = checked() | {"errors": errors}
+    one = result(1, 42.0, 36.0, 39.0) | {"check": check, "unions": [0, 0]}
+    dense = found([one]) | {"kind": "dense", "mixed": check}
+    monkeypatch.setattr(measuring, "measure", lambda *asked: iter([dense]))
+    assert bench(device="cuda", widths="1", kind="dense") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].split()[:3] == ["1", "-", "16.0"]
+    assert "dense-up 3e-04, dense-down 4e-07" in " ".join(err.split())
+
+
+def test_a_file_that_was_not_there_is_not_left_behind_by_a_refusal(tmp_path: Path) -> None:
+    kept = tmp_path / "bench.json"
+    assert here("engine", "bench", "--device", "cuda", "--save", str(kept)).returncode == 2
+    assert not kept.exists()
+    kept.write_text("before")
+    assert here("engine", "bench", "--device", "cuda", "--save", str(kept)).returncode == 2
+    assert kept.read_text() == "before"
 
 
 def test_pads_stand_beside_the_rows_that_are_real(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,12 +10,7 @@ from infx.engine.mono.cuda.setting import SHAPE, Setting
 from infx.engine.mono.shape import MOST_ROWS, Caches, Formats
 
 __all__ = [
-    "EXPERT_BYTES",
     "FLOOR",
-    "FLOORS_US",
-    "O_BYTES",
-    "TARGETS_US",
-    "chosen_blocks",
     "expected_union",
     "held_bytes",
     "layer_bytes",
@@ -31,7 +26,6 @@ FLOOR = (
     " index keys and chosen blocks"
 )
 # Of issue 9, at 8K tokens, fp8 caches, a row a request, uniform routing: µs a layer by rows.
-FLOORS_US = {1: 16, 2: 23, 4: 37, 8: 62, 16: 104}
 TARGETS_US = {
     1: (45, 30),
     2: (52, 37),
@@ -55,12 +49,6 @@ def expected_union(rows: int) -> float:
     """Return the mean union of ``rows`` rows whose experts are drawn uniformly."""
     kept = 1 - SHAPE.experts_per_token / SHAPE.experts
     return SHAPE.experts * (1 - kept**rows)
-
-
-def chosen_blocks(setting: Setting, width: int) -> int:
-    """Return how many blocks a step's rows choose where no two rows choose the same one."""
-    visible = -(-setting.context // SHAPE.block)
-    return (width - setting.pads) * min(SHAPE.topk_blocks, visible)
 
 
 def qkv_bytes(setting: Setting) -> int:

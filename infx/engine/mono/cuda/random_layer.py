@@ -1,7 +1,7 @@
 """Random layers of one TP4 rank at true shapes: weights as packed, and caches of every kind.
 
 All is drawn on the device in the order in which kernels read it; a judge takes it apart again
-(`infx.engine.mono.cuda.judge`). Routing is that of the router on random streams: uniform.
+(`infx.engine.mono.cuda.judge`). Routing is that of the router on random streams: nearly uniform.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from infx.engine.mono.cuda.floor import targets_us
+from infx.engine.mono.cuda.floor import expected_union, targets_us
 from infx.engine.mono.cuda.setting import Setting
 
 __all__ = [
@@ -25,7 +25,7 @@ ARMS = ("unfused", "unfused_pdl", "mono", "mono_pdl")
 RATIOS = {"unfused/mono": ("unfused", "mono"), "pdl/pdl": ("unfused_pdl", "mono_pdl")}
 HEADER = (
     "rows union    MB  floor | unfused, with PDL, mono, with PDL: µs [low, high] |"
-    " TB/s, of floor | bars | unfused / mono, both with PDL"
+    " mono: TB/s, of floor | bars | unfused / mono, both with PDL"
 )
 
 
@@ -52,10 +52,13 @@ def setting_of(found: dict[str, Any]) -> Setting:
 
 def figures(result: dict[str, Any], setting: Setting, copy_tb_s: float) -> dict[str, Any]:
     """Return what follows from one width's times: µs of the floor and each arm's share of it, the
-    bars (unfused, mono; None but in the issue's setting), TB/s of mono, the mean union."""
+    bars (unfused, mono; None but in the issue's setting), TB/s of mono, the mean union and that of
+    uniform routing."""
     floor_us = result["bytes"] / copy_tb_s / 1e6
+    rows = result["rows"] - setting.pads if setting.kind == "sparse" else 0
     return {
         "union": statistics.mean(result["unions"]),
+        "uniform_union": expected_union(rows),
         "floor_us": floor_us,
         "share_of_floor": {arm: floor_us / result[arm]["us"] for arm in ARMS},
         "tb_s": result["bytes"] / result["mono"]["us"] / 1e6,

@@ -106,7 +106,7 @@ def copy_bandwidth() -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return what the device says of itself now."""
+    """Return what the first device says of itself now."""
     asked = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu"
     done = subprocess.run(
         ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"],
@@ -114,4 +114,5 @@ def machine() -> dict[str, str]:
         text=True,
         check=False,
     )
-    return dict(zip(asked.split(","), done.stdout.strip().split(", "), strict=False))
+    first = done.stdout.partition("\n")[0]
+    return dict(zip(asked.split(","), first.split(", "), strict=False))

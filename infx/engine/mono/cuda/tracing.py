@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["trace"]
 
-SM_MHZ = 1980  # of an H200 under load, at every width (docs/mono.md)
+SM_MHZ = 1980  # of an H200 that works a layer at a time (docs/mono.md)
 EDGES = (0.02, 0.5, 0.98)
 
 
 def trace(setting: Setting, widths: Sequence[int], layers: int, builds: Builds) -> None:
-    """Print for each arm and mark `EDGES` of all blocks: µs since mark 0."""
+    """Print for each mark of mono `EDGES` of all blocks: µs since mark 0.
+
+    Not of the unfused arm: a clock is an SM's, and a block of its next kernel may be on another.
+    """
     rank = Rank(setting, layers)
     for rows in widths:
-        world, arms = rank.world(rows), builds.arms(rows)
-        for name, launch in (("unfused", arms.unfused), ("mono", arms.mono)):
-            for mark, edges in _edges(_clocks(world, launch)):
-                print(f"rows {rows} {name} mark {mark}: " + " ".join(f"{t:.2f}" for t in edges))
+        for mark, edges in _edges(_clocks(rank.world(rows), builds.arms(rows).mono)):
+            print(f"rows {rows} mono mark {mark}: " + " ".join(f"{t:.2f}" for t in edges))
 
 
 def _clocks(world: World, launch: Callable[[int, LayerArgs], None]) -> Tensor:

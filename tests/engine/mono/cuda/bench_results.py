@@ -56,7 +56,7 @@ def found(results: list[dict[str, Any]]) -> dict[str, Any]:
         "pads": 0,
         "layers": 8,
         "kind": "sparse",
-        "routing": "uniform: the router on random streams",
+        "routing": "the router on random streams: nearly uniform",
         "ranks": "the all-reduce is a self-sum of 4 equal parts",
         "floor": "floor = bytes / copy bandwidth of the same run",
         "made": {"seconds": 3.0, "peak_bytes": 9_000_000_000},

@@ -27,6 +27,10 @@ def test_figures_follow_from_bytes_and_copy() -> None:
     assert made["floor_us"] == pytest.approx(one["bytes"] / 4e6)
     assert made["share_of_floor"]["mono"] == pytest.approx(made["floor_us"] / 40)
     assert made["targets_us"] == (45, 30)
+    assert (made["union"], made["uniform_union"]) == (4, pytest.approx(4))
+    assert figures(result(16, 90, 60, 50), Setting(pads=7), 4.0)["uniform_union"] == pytest.approx(
+        128 * (1 - (124 / 128) ** 9)
+    )
     assert figures(one, Setting(context=100), 4.0)["targets_us"] is None
 
 
