@@ -12,9 +12,7 @@
 constexpr int QUAD = 4;  // rows whose queries are the eight columns of one MMA
 constexpr int INDEX_BYTES = bytes_of_token<INDEX_KIND>();
 // Tiles that are under way while one is worked on: as many as registers hold.
-#ifndef TILES_AHEAD
-#define TILES_AHEAD (INDEX_KIND == BF16 ? 1 : 2)
-#endif
+constexpr int TILES_AHEAD = INDEX_KIND == BF16 ? 1 : 2;
 struct ScoreShared {
     uint2 queries[ROWS][8][32];   // by first row of the quad: operands of 8 MMAs, a lane each
     float best[2][ROWS][WARPS];   // by parity of the task: the largest score of a warp's 16 tokens
