@@ -98,7 +98,7 @@ __device__ __forceinline__ void keep_fresh(const LayerArgs& a, const StepRows& s
 }
 
 // Item `item` of 2 ROWS: index queries, then new index keys; a row's key is another warp's than its
-// query, so that neither waits for the other.
+// query (but of 12 rows, which is right as well), so that neither waits for the other.
 struct IndexHead {
     int head, row;
 };
