@@ -43,7 +43,25 @@ def test_what_is_on_disk_is_not_compiled_again(
     assert compiling.cubin_of(source, tmp_path / "cuda") == b"code"
     assert compiling.cubin_of(source, tmp_path / "cuda") == b"code"
     assert made == [source.key]
-    assert [path.name for path in (tmp_path / "cuda").iterdir()] == [f"{source.key}.cubin"]
+    (kept,) = (tmp_path / "cuda").iterdir()
+    assert kept.name == f"{source.key}.cubin"
+    (tmp_path / "other").touch()
+    assert kept.stat().st_mode == (tmp_path / "other").stat().st_mode, "others may read it"
+
+
+def test_what_cannot_be_kept_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "compile_cubin", lambda _: b"code")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(InfraError, match="no space left on device") as raised:
+        compiling.cubin_of(BuildSource("some", "text", ()), tmp_path)
+    assert raised.value.code == "builds-unwritable"
+    assert not list(tmp_path.iterdir())
 
 
 @NVCC
