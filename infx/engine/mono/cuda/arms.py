@@ -19,7 +19,6 @@ from infx.engine.mono.shape import GPU_GRAIN, H200, KINDS, Kind
 __all__ = ["BLOCKS", "SHARED_BYTES", "Arms"]
 
 BLOCKS, THREADS = H200.blocks, H200.threads
-FOLDED_ROWS = GPU_GRAIN.folded_rows
 RING_SLOTS = 3
 STAGE_BYTES = 72 * 1024
 SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8) + 64
@@ -38,7 +37,7 @@ MONO: dict[Kind, tuple[str, str]] = {
 
 
 class Arms:
-    """Kernels for ``rows`` rows; ``defines`` replace numbers of kernels/shape.cuh and its kin.
+    """Kernels for ``rows`` rows; ``defines`` are what kernels/ asks for between #ifndef or #if.
 
     ``stages`` are the unfused arm's kernels in their order; LAYER_KIND is the place of the kind of
     layer in `infx.engine.mono.shape.KINDS`.
@@ -48,10 +47,10 @@ class Arms:
         self, rows: int, defines: Mapping[str, int] | None = None, folder: Path | None = None
     ) -> None:
         self.rows = rows
-        numbers = {"ROWS": rows, "ATTENTION": 1, "KV_KIND": 1, "INDEX_KIND": 1}
+        numbers = {"ROWS": rows, "KV_KIND": 1, "INDEX_KIND": 1}
         numbers |= {"LAYER_KIND": KINDS.index("sparse"), **(defines or {})}
         self.kind = KINDS[numbers["LAYER_KIND"]]
-        self.stages = _stages(self.kind, rows <= numbers.get("FOLDED_ROWS", FOLDED_ROWS))
+        self.stages = _stages(self.kind, folded=rows <= GPU_GRAIN.folded_rows)
         self._numbers, self._folder = numbers, folder
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}

@@ -5,8 +5,10 @@ Nothing here is imported by a process that does not serve on a GPU, and no GPU i
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -121,13 +123,15 @@ def _by_nvcc(source: BuildSource) -> bytes:
 
 
 def _keep(path: Path, code: bytes) -> None:
-    """Write ``code`` whole or not at all."""
+    """Write ``code`` whole or not at all, for whoever shares the folder."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        Path(file.name).replace(path)
+        part.write_bytes(code)
+        part.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise InfraError(
             "builds-unwritable", f"{error}: name a folder for compiled layers in INFX_MONO_CACHE"
         ) from error

@@ -9,10 +9,11 @@ from infx.domain.errors import InfraError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["WAITS", "GiveUpRecord"]
+__all__ = ["FOR_SCORE", "STAGES", "GiveUpRecord"]
 
-# By number from 1: what a wait comes behind, as kernels/mono.cuh names it.
-WAITS = ("qkv", "scores", "attention", "o", "router", "up")
+# What a wait comes behind, by number from 1 (kernels/sync.cuh); then the wait for a score.
+STAGES = ("qkv", "scores", "attention", "o", "router", "up")
+FOR_SCORE = len(STAGES) + 1
 
 
 class GiveUpRecord:
@@ -42,13 +43,19 @@ class GiveUpRecord:
 
 
 def _raise_for(record: Tensor) -> None:
-    gave_up, stage, block, word = record.tolist()
+    gave_up, wait, block, word = record.tolist()
     if not gave_up:
         return
-    behind = WAITS[stage - 1] if 0 < stage <= len(WAITS) else f"number {stage}"
     raise InfraError(
         "kernel-gave-up",
-        f"block {block} waited too long for the others behind stage {behind} of a mono layer (its"
-        f" barrier word is {word & 0xFFFFFFFF:#010x}): a block never arrived, so results since then"
-        " are wrong; end other work on the GPU and start again, or set mono: off",
+        f"block {block} waited too long for {_awaited(wait)} of a mono layer (it saw the word"
+        f" {word & 0xFFFFFFFF:#010x}): a block never came so far, so results since then are wrong;"
+        " end other work on the GPU and start again, or set mono: off",
     )
+
+
+def _awaited(wait: int) -> str:
+    if wait == FOR_SCORE:
+        return "a score that another block makes"
+    behind = STAGES[wait - 1] if 0 < wait <= len(STAGES) else f"number {wait}"
+    return f"the others behind stage {behind}"

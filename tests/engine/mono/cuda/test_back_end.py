@@ -19,7 +19,7 @@ from infx.engine.mono.cuda import back_end
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
-from infx.engine.mono.cuda.gave_up import WAITS, GiveUpRecord
+from infx.engine.mono.cuda.gave_up import FOR_SCORE, STAGES, GiveUpRecord
 from infx.engine.mono.cuda.probed import few_layers
 from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.cuda.source import KERNELS
@@ -282,21 +282,27 @@ def test_pages_of_infx_lie_as_kernels_read_them(kind: str) -> None:
 
 
 def test_waits_are_those_of_the_kernels() -> None:
-    text = (KERNELS / "mono.cuh").read_text()
-    found = re.search(r"enum Wait \{ (.*?) \};", text)
+    text = (KERNELS / "sync.cuh").read_text()
+    found = re.search(r"enum Wait \{ AFTER_QKV = 1, (.*?) \};", text)
     assert found
-    names = [name.removeprefix("AFTER_").lower() for name in found[1].split(", ")]
-    assert names[0] == "qkv = 1"
-    assert ("qkv", *names[1:]) == WAITS
+    *stages, last = found[1].split(", ")
+    assert ("qkv", *(name.removeprefix("AFTER_").lower() for name in stages)) == STAGES
+    assert (last, FOR_SCORE) == ("FOR_SCORE", 1 + len(STAGES))
 
 
-def test_a_wait_that_gave_up_is_heard_of(hosted: Hosted) -> None:
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        (3, r"block 77 waited too long for the others behind stage attention .*0x80000083"),
+        (7, r"block 77 waited too long for a score .*0x80000083"),
+    ],
+)
+def test_a_wait_that_gave_up_is_heard_of(hosted: Hosted, wait: int, told: str) -> None:
     assert hosted.back_end.build(WIDTH) is None
     hosted.back_end.prepare(step(), WIDTH)
     hosted.back_end.settle()
     words = at(hosted.back_end._builds[WIDTH]._args[0].give_up, np.int32, 4)
-    words[:] = (1, 3, 77, -2147483517)
-    told = r"block 77 waited too long .* behind stage attention .*0x80000083"
+    words[:] = (1, wait, 77, -2147483517)
     with pytest.raises(InfraError, match=told) as raised:
         hosted.back_end.settle()
     assert raised.value.code == "kernel-gave-up"

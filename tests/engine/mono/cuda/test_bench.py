@@ -159,13 +159,13 @@ def test_builds_get_the_kinds_of_caches_and_the_numbers_that_are_named(
     monkeypatch.setattr(
         bench, "Builds", lambda *asked: made.append(PlainBuilds(*asked)) or made[-1]
     )
-    asked = ["--compile", "--kv", "mxfp4", "--index", "bf16", "--define", "FOLDED_ROWS=2"]
+    asked = ["--compile", "--kv", "mxfp4", "--index", "bf16", "--define", "TRACE=1"]
     code = bench.main([*asked, "--cubins", str(tmp_path)])
     assert code == 0
     assert made[0].defines == {
         "KV_KIND": 2,
         "INDEX_KIND": 0,
         "LAYER_KIND": KINDS.index("sparse"),
-        "FOLDED_ROWS": 2,
+        "TRACE": 1,
     }
     assert made[0].folder == tmp_path

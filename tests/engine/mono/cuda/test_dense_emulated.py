@@ -32,7 +32,7 @@ PAD = 2
 @functools.cache
 def build(rows: int) -> Emulated:
     """Return a build, made once a run of the tests."""
-    numbers = {"ROWS": rows, "LAYER_KIND": KINDS.index("dense"), "ATTENTION": 1}
+    numbers = {"ROWS": rows, "LAYER_KIND": KINDS.index("dense")}
     return Emulated(Path(tempfile.mkdtemp()) / "build", DENSE_LAYER, numbers)
 
 

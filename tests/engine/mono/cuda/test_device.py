@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infx.domain.errors import InfraError
-from infx.engine.mono.cuda import arms, device, nvml, packing
+from infx.engine.mono.cuda import arms, device, nvml, packing, scratch
 from infx.engine.mono.cuda.device import DeviceFacts, cuda_refusal, device_facts, refuse_device
 from infx.engine.mono.cuda.source import KERNELS
 from infx.engine.mono.refusal import Refusal
@@ -129,7 +129,7 @@ def test_others_are_counted(
     assert nvml.others(processes, 7, has_context) == wanted
 
 
-def test_python_and_kernels_agree_on_shared_memory() -> None:
+def test_python_and_kernels_agree_on_their_numbers() -> None:
     def number(file: str, name: str) -> int:
         text = (KERNELS / file).read_text()
         found = re.search(rf"\b{name}(?: =)? (\d+(?: \* \d+)?)", text)
@@ -141,4 +141,7 @@ def test_python_and_kernels_agree_on_shared_memory() -> None:
     assert number("stream.cuh", "RING_SLOTS") == arms.RING_SLOTS
     assert number("shape.cuh", "STAGE_BYTES") == arms.STAGE_BYTES
     assert number("shape.cuh", "BLOCKS") == arms.BLOCKS
+    assert number("common.cuh", "MARKS") == scratch.MARKS
+    assert number("shape.cuh", "REACH_PAGES") == scratch.SHAPE.pages
     assert number("attn_full.cuh", "GROUP") == GPU_GRAIN.merge_group
+    assert number("output.cuh", "FOLDED_ROWS") == GPU_GRAIN.folded_rows

@@ -56,7 +56,7 @@ struct LayerArgs {
 
     // Hand-offs (sync.cuh): a barrier word, and what a wait that gave up says (0: none did).
     u32* barrier;
-    u32* give_up;  // [4]: 1, stage, block, the word seen
+    u32* give_up;  // [4]: 1, wait, block, the word seen
 
     int page_stride;
 

@@ -15,7 +15,8 @@ KERNEL(unfused_scores) {
     stage_scores(a, ahead, smem);
 }
 
-// Split and merge as one kernel, and as two: what is measured.
+// Split and merge as one kernel, and as two: where the output projection merges for itself split stands
+// alone, and a check merges beside it what it compares.
 KERNEL(unfused_attend) {
     const StepRows s = step_rows(a);
     fetch_split(a, s, blockIdx.x, smem);

@@ -169,15 +169,11 @@ __device__ __forceinline__ u32 mxfp4_pair(u32 word, int i, u32 factors) {
 // a clock. A code's seven bits under its sign, moved to where f16 has them, are 2^-8 of the number
 // (subnormals too), so sums of such operands are kept apart. NaN becomes 480: a vector of NaN shows in
 // its scale or in the other operands.
-#ifndef FP8_BITS
-#define FP8_BITS 1
-#endif
 template <int KIND>
-constexpr float BITS_BACK = KIND == FP8 && FP8_BITS ? 256.0f : 1.0f;
+constexpr float BITS_BACK = KIND == FP8 ? 256.0f : 1.0f;
 
-// The codes in the upper bytes of both halves as f16 times 2^-8, or (no FP8_BITS) as f16.
+// The codes in the upper bytes of both halves as f16 times 2^-8.
 __device__ __forceinline__ u32 upper_codes_to_f16x2(u32 codes) {
-    if (!FP8_BITS) return e4m3_to_f16x2(__byte_perm(codes, 0, 0x4431));
     return (codes & 0x80008000u) | (codes >> 1 & 0x3f803f80u);
 }
 

@@ -17,22 +17,16 @@
 #include "attn.cuh"
 #include "output.cuh"
 
-#ifndef DIRECT_ROWS
-#define DIRECT_ROWS 2  // up to so many rows split waits for scores themselves, where rows are alone
-#endif
-#ifndef O_PAUSE
-#define O_PAUSE 1000  // cycles between two slots of o's weights that a block without a split task asks for
-#endif
-#ifndef O_LANDED
-#define O_LANDED 1  // blocks with one ask for theirs when its keys and values are there; 0: when it is done
-#endif
+constexpr int DIRECT_ROWS = 2;  // up to so many rows split waits for scores themselves: at 16 that lost 1 us
+constexpr int O_PAUSE = 1000;   // cycles between two slots of o's weights that a block without a split task asks for
 
-// What attention wants of a launch before its projection is done: mailboxes are emptied (whoever
-// writes them waits for all blocks first), what the step says comes close.
+// What attention wants of a launch before its projection is done: mailboxes are emptied, what the step
+// says comes close. Whoever writes a mailbox waits for all blocks first. A dependent launch empties none
+// that the layer before still reads: BLOCKS are as many as SMs and a block fills one, so the first that
+// runs has the place of one that ended, and all of that layer arrived behind `up` before.
 __device__ __forceinline__ void prepare_attention(const LayerArgs& a) {
-    if (DIRECT_ROWS)
-        for (int i = blockIdx.x * THREADS + threadIdx.x; i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
-            reinterpret_cast<u32*>(a.scores)[i] = EMPTY;
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
+        reinterpret_cast<u32*>(a.scores)[i] = EMPTY;
     constexpr int LINE_INTS = 32;
     const int row = warp_id(), lane = lane_id();
     if (row < ROWS && lane * LINE_INTS < a.page_stride) touch(a.pages + (long)row * a.page_stride + lane * LINE_INTS);
@@ -48,7 +42,7 @@ __device__ __forceinline__ void pause(int cycles) {
 __device__ __forceinline__ void fill_rest_of_o(const LayerArgs& a, Stream& s, int asked, bool slowly) {
 #pragma unroll 1
     for (int slot = 0; slot < OUT_TASKS && asked < out_tiles_of_block(); slot++) {
-        if (O_PAUSE && slowly) pause(O_PAUSE);
+        if (slowly) pause(O_PAUSE);
         fill_o(a, s, asked, slowly ? 1 : OUT_TASKS);
     }
 }
@@ -80,11 +74,9 @@ __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem)
     const Split how = run_scores(a, ahead, direct, smem);
     if (splits) {
         fetch_split(a, rows, task, smem);
-        stage_split(a, rows, task, smem, how, [&] {
-            if (O_LANDED) fill_o(a, s, asked);
-        });
+        stage_split(a, rows, task, smem, how, [&] { fill_o(a, s, asked); });
     }
-    if (splits && ROWS > FOLDED_ROWS) finish_task(a, rows, task, smem);
+    if (splits && !FOLDED) finish_task(a, rows, task, smem);
     mark(a, 59);
     const u32 last = grid_arrive(a);
     fill_rest_of_o(a, s, asked, !splits);

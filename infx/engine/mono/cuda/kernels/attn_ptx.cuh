@@ -53,7 +53,6 @@ __device__ __forceinline__ void touch(const void* p) {
 }
 // Bits that no score has: nobody has written it yet.
 constexpr u32 EMPTY = 0xffffffffu;
-constexpr int FOR_SCORES = 7;  // which wait gave up, beside those of mono.cuh
 // Write a float that another block may be waiting for.
 __device__ __forceinline__ void send_word(float* p, float x) {
     asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(x) : "memory");
@@ -64,7 +63,7 @@ __device__ __forceinline__ float await_word(const LayerArgs& a, const float* p) 
     u32 v;
     for (u32 polls = 1;; polls++) {
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-        if (v != EMPTY || (!(polls & 255) && in_vain(a.give_up, FOR_SCORES, v, start))) break;
+        if (v != EMPTY || (!(polls & 255) && in_vain(a.give_up, FOR_SCORE, v, start))) break;
     }
     return __uint_as_float(v);
 }

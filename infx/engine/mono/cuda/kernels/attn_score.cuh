@@ -12,9 +12,7 @@
 constexpr int QUAD = 4;  // rows whose queries are the eight columns of one MMA
 constexpr int INDEX_BYTES = bytes_of_token<INDEX_KIND>();
 // Tiles that are under way while one is worked on: as many as registers hold.
-#ifndef TILES_AHEAD
-#define TILES_AHEAD (INDEX_KIND == BF16 ? 1 : 2)
-#endif
+constexpr int TILES_AHEAD = INDEX_KIND == BF16 ? 1 : 2;
 struct ScoreShared {
     uint2 queries[ROWS][8][32];   // by first row of the quad: operands of 8 MMAs, a lane each
     float best[2][ROWS][WARPS];   // by parity of the task: the largest score of a warp's 16 tokens
@@ -100,7 +98,7 @@ __device__ __forceinline__ void keep_fresh(const LayerArgs& a, const StepRows& s
 }
 
 // Item `item` of 2 ROWS: index queries, then new index keys; a row's key is another warp's than its
-// query, so that neither waits for the other.
+// query (but of 12 rows, which is right as well), so that neither waits for the other.
 struct IndexHead {
     int head, row;
 };

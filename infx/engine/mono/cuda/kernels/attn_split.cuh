@@ -13,12 +13,9 @@
 constexpr int SPLIT_TASKS = ROWS * PARTITIONS;
 static_assert(SPLIT_TASKS <= BLOCKS, "a block has one task at most");
 // A head's part: its share of the output, then max (of log2), sum of p, what the share is multiplied
-// with when parts are added. fp8: shares are means of values of at most 896 in size, kept in f16
-// (LINES_F16), as each block of the output projection may read all of them; otherwise in float32.
-#ifndef LINES_F16
-#define LINES_F16 1
-#endif
-constexpr bool HALF_LINES = LINES_F16 && KV_KIND == FP8;
+// with when parts are added. fp8: shares are means of values of at most 896 in size, kept in f16,
+// as each block of the output projection may read all of them; otherwise in float32.
+constexpr bool HALF_LINES = KV_KIND == FP8;
 constexpr int SHARE = HALF_LINES ? DIM / 2 : DIM;  // words of a share
 constexpr int LINE = SHARE + 4;
 constexpr float ROOT = 0.08838834764831845f * 1.4426950408889634f;  // 1 / sqrt(DIM), of log2
@@ -206,16 +203,14 @@ __device__ __forceinline__ float keep_probabilities(const Keys& keys, SplitShare
     return KV_KIND == MXFP4 ? MXFP4_UP : up;
 }
 
-#ifndef MIX_ROLLED
-#define MIX_ROLLED 1
-#endif
-constexpr int MIX_AT_ONCE = STAGED && MIX_ROLLED ? 1 : 4;
+// Rolled up where values lie in shared memory (registers have no index): code is fetched once a launch,
+// and that takes longer than it runs.
+constexpr int MIX_AT_ONCE = STAGED ? 1 : 4;
 
 // Sum p v of the warp's 64 keys and 32 dimensions; [d] of dimension 4 column + d.
 __device__ __forceinline__ void mix_values(const Values& values, const SplitShared& shared,
                                            float (&mixed)[4][4]) {
     const int head = lane_id() / 4;
-    // Rolled up where it can be: code is fetched once a launch, and that takes longer than it runs.
 #pragma unroll MIX_AT_ONCE
     for (int step = 0; step < 4; step++) {
         const int key = value_key(step, 0);

@@ -3,8 +3,7 @@
 // Both matrices are dealt as the output projection is: three tiles of 16 outputs a block, a warp a
 // slice of K, so sums are cut by weight coordinates alone. `up` has 8 gates and their 8 ups in a
 // tile (24 pairs a block, the plan's dense_tile); a warp's slice is 384 inputs, two pieces of the
-// ring. `down` has a slice of 192, one piece: all its weights fit the ring, and are asked for while
-// the blocks wait for each other.
+// ring. `down` has a slice of 192, one piece: all its weights fit the ring.
 #pragma once
 #include "attn_ptx.cuh"
 #include "up.cuh"
@@ -18,9 +17,7 @@ static_assert(DENSE_PIECE <= SLOT_BYTES && OUT_TASKS <= RING_SLOTS, "down's weig
 
 // Pieces a warp asks for before it waits; the rest goes behind the loads of activations, which would
 // else stand in line behind a whole ring's weights.
-#ifndef DENSE_AHEAD
-#define DENSE_AHEAD 2
-#endif
+constexpr int DENSE_AHEAD = 2;
 
 // Numbers between the matrices are below 57: the swiglu's limit of 7, times 8.
 constexpr float MIDS_SCALE = 1024.0f;

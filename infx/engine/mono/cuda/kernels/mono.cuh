@@ -1,33 +1,19 @@
 // The mono arm: a layer inside one persistent kernel. Between two stages a block arrives, asks for
 // the weights of what it does next, works on what it already may, and waits.
 #pragma once
+#include "attn_mono.cuh"
 #include "down.cuh"
-#include "sync.cuh"
 #include "up.cuh"
 
-// Which wait gave up, in its record.
-enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP };
-
-#if ATTENTION
-#include "attn_mono.cuh"
-#endif
-
-// Nothing of the next stage is asked for before the arrival: its release waits for what is under way.
-// And what a stage waits for first is asked for before what it needs later: the memory answers in order.
+// Weights of the next stage are asked for behind the arrival, whose release waits for what is under way;
+// only o's (attn_mono.cuh) and the shared expert's first piece go ahead of it, where memory has nothing else
+// to do. And what a stage waits for first is asked for before what it needs later: memory answers in order.
 __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, char* smem) {
     ask_qkv(a, s);
-#if ATTENTION
     prepare_attention(a);
-#endif
     after_previous();
     run_qkv(a, s, smem);
-#if ATTENTION
     u32 token = attend(a, s, smem);
-#else
-    u32 token = grid_arrive(a);
-    int filled = 0;
-    fill_o(a, s, filled);
-#endif
     const OutputAhead known(a);
     grid_wait(a, token, AFTER_ATTENTION);
 

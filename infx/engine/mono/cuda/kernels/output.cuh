@@ -1,16 +1,13 @@
 // The output projection: attention's output, a head a warp, then ranks and residual.
 #pragma once
+#include "attn.cuh"
 #include "fp8.cuh"
 #include "sync.cuh"
-#if ATTENTION
-#include "attn.cuh"
-#endif
 
-#ifndef FOLDED_ROWS
-// Up to so many rows the projection merges partitions itself, 66 KB of L2 a row and block; attention
-// over all keys merges its own.
-#define FOLDED_ROWS (LAYER_KIND == DENSE ? 0 : 1)
-#endif
+// Up to so many rows the projection merges partitions itself: 34 KB of L2 a row and block with fp8
+// caches, else 66. No gain at two rows (docs/mono.md). Attention over all keys merges its own.
+constexpr int FOLDED_ROWS = 1;
+constexpr bool FOLDED = LAYER_KIND != DENSE && ROWS <= FOLDED_ROWS;
 
 __device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
 // Outputs of the block's tiles that a thread writes.
@@ -69,15 +66,13 @@ __device__ __forceinline__ void load_attended(const LayerArgs& a, Columns<DIM / 
     int lane = lane_id(), head = warp_id();
     const u16* numbers = a.attended + head * ROWS * DIM;
     const float* back = a.attended_back + head * ROWS;
-#if ATTENTION
-    if (ROWS <= FOLDED_ROWS) {
+    if (FOLDED) {
         u16* own = (u16*)shared + head * ROWS * DIM;
         float* own_back = (float*)(shared + WARPS * ROWS * DIM * 2) + head * ROWS;
         for (int row = 0; row < ROWS; ++row) keep_attended(merge_head(a, row, head), own + row * DIM, own_back + row);
         __syncwarp();
         numbers = own, back = own_back;
     }
-#endif
 #pragma unroll
     for (int h = 0; h < HALVES; ++h) {
         int row = 8 * h + (lane >> 2);
@@ -85,17 +80,17 @@ __device__ __forceinline__ void load_attended(const LayerArgs& a, Columns<DIM / 
         for (int t = 0; t < DIM / 32; ++t) {
             uint4 v = make_uint4(0, 0, 0, 0);
             const u16* from = numbers + row * DIM + 32 * t + 8 * (lane & 3);
-            if (row < ROWS) v = ROWS <= FOLDED_ROWS && ATTENTION ? *(const uint4*)from : load_l2((const void*)from);
+            if (row < ROWS) v = FOLDED ? *(const uint4*)from : load_l2((const void*)from);
             x.b[h][4 * t] = v.x, x.b[h][4 * t + 1] = v.y, x.b[h][4 * t + 2] = v.z, x.b[h][4 * t + 3] = v.w;
         }
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
             int column = 8 * h + 2 * (lane & 3) + j;
             const float* from = back + min(column, ROWS - 1);
-            x.back[h][j] = FP8_BACK * (ROWS <= FOLDED_ROWS && ATTENTION ? *from : load_l2_one(from));
+            x.back[h][j] = FP8_BACK * (FOLDED ? *from : load_l2_one(from));
         }
     }
-    if (ROWS <= FOLDED_ROWS) __syncthreads();
+    if (FOLDED) __syncthreads();
 }
 
 // Over the 16 lanes that have a row's outputs of a tile.

@@ -13,9 +13,6 @@ typedef unsigned char u8;
 #ifndef BLOCKS
 #define BLOCKS 132  // one block an SM of an H200
 #endif
-#ifndef REACH_PAGES
-#define REACH_PAGES 1024  // pages of the longest context: 131,072 tokens
-#endif
 
 // The kind of layer, numbered as in infx/engine/mono/shape.py: M3's first layers attend to all keys
 // and have a dense MLP, M3.1's choose blocks as the sparse ones do and have a dense MLP.
@@ -34,6 +31,7 @@ constexpr int HIDDEN = 6144, HEADS = 16, DIM = 128, ROTARY = 64;
 constexpr int K_HEAD = 16, IQ_HEAD = 17, IK_HEAD = 18, V_HEAD = INDEXED ? 19 : 17, QKV_HEADS = V_HEAD + 1;
 constexpr int QKV = QKV_HEADS * DIM;
 constexpr int BLOCK = 128, TOPK_BLOCKS = 16, PARTITION = 256;
+constexpr int REACH_PAGES = 1024;  // of the longest context: 131,072 tokens
 constexpr int PARTITIONS = TOPK_BLOCKS * BLOCK / PARTITION;
 constexpr int EXPERTS = 128, TOPK = 4, SLOTS = TOPK + 1, EXPERT_SIZE = 768, DENSE_SIZE = 3072;
 constexpr int RANKS = 4;  // the all-reduce is a self-sum: each rank's part is taken to be this one's

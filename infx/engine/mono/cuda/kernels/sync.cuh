@@ -9,9 +9,10 @@
 #pragma once
 #include "args.cuh"
 
-#ifndef GIVE_UP_CYCLES
-#define GIVE_UP_CYCLES 400000000ll  // about 0.2 s
-#endif
+constexpr long long GIVE_UP_CYCLES = 400000000;  // about 0.2 s
+
+// Which wait gave up, in its record: one behind a stage, or one for a word of another block's scores.
+enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP, FOR_SCORE };
 
 __device__ __forceinline__ u32 load_acquire(const u32* p) {
     u32 v;

@@ -1,5 +1,9 @@
-// The unfused arm: a kernel a stage, the same device functions as mono's. Each fills its ring before
-// it waits for the kernel before it, which is at once unless it was launched as a dependent (PDL).
+// The unfused arm: a kernel a stage, the same device functions as mono's. Each asks for the weights that it
+// knows of before it waits for the kernel before it, which is at once unless it was launched as a dependent.
+//
+// A dependent kernel may run before kernels ahead of it ended, but no kernel of a layer except `qkv` before
+// the layer before has: there is a block of `qkv` for each SM, it fills it, and it ends behind its wait. So
+// old tokens of caches (attn.cu, full.cu) and the residual stream (`o`) are read before a kernel's own wait.
 #include "down.cuh"
 #include "up.cuh"
 
