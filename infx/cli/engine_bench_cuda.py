@@ -96,7 +96,7 @@ def measured(
     *_, found = measure(plan, Builds(setting.defines), say)
     for result in found["results"]:
         result |= figures(result, setting, found["copy_tb_s"])
-    faults = faults_of(found)
+    faults = [*faults_of(found), *_others()]
     return {"device": "cuda", **found, "wrong": faults}, not faults
 
 
@@ -109,6 +109,14 @@ def _refuse(model: str | None, setting: Setting, layers: int) -> None:
         raise RefusalError("mono-shape", f"--model {model}: the CUDA kernels are built for {MODEL}")
     if refusal := cuda_refusal(held_bytes(setting, layers)):
         raise RefusalError(refusal.code, refusal.sentence)
+
+
+def _others() -> list[str]:
+    """Return what is wrong where others came to the GPU since it was judged: times are not its."""
+    from infx.engine.mono.cuda.device import device_facts
+
+    facts = device_facts()
+    return [f"{facts.others} other processes compute on {facts.name} now"] if facts.others else []
 
 
 def show(told: dict[str, Any]) -> None:

@@ -30,11 +30,17 @@ __all__ = [
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu or cuda")]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"),
+    typer.Option(
+        "--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"
+    ),
 ]
 Weights = Annotated[
     str | None,
-    typer.Option("--weights", metavar="SOURCE", help="random:SEED, shipped, or a folder"),
+    typer.Option(
+        "--weights",
+        metavar="SOURCE",
+        help="random:SEED (default: random:0), shipped (default of check on cpu), or a folder",
+    ),
 ]
 NumLayers = Annotated[
     int | None,

@@ -80,7 +80,10 @@ _NATIVE = "nothing: the step runs on the unfused layers"
 
 MONO_CODES: dict[str, tuple[str, str]] = {
     # The configuration.
-    "mono-device": ("a device that mono has no back end for", "use a listed device"),
+    "mono-device": (
+        "a device that mono has no back end for, or a GPU that is not there or of another kind",
+        "use a listed device",
+    ),
     "mono-tp": ("a number of tensor-parallel ranks that mono lacks there", "use a listed tp"),
     "mono-pp": ("pipeline parallelism", "set pp to 1"),
     "mono-ep": ("expert parallelism", "set ep to 1"),
@@ -116,7 +119,8 @@ MONO_CODES: dict[str, tuple[str, str]] = {
     "mono-strides": ("a weight or cache that is not contiguous", "hand in a contiguous one"),
     "mono-alignment": ("a weight or cache at an address that is not aligned", "align it"),
     "mono-residency": (
-        "a weight or cache in other memory than the device's, or blocks that cannot all run",
+        "a weight or cache in other memory than the device's, too little of that, or a GPU whose"
+        " SMs mono cannot have all at once",
         "correct what the sentence names",
     ),
     "mono-bind-failed": ("the back end failed while it was bound", "read the error"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from infx.cli import engine_bench_cuda
 from infx.cli.engine_bench import bench
 from infx.engine.mono.cuda import device, measuring
+from infx.engine.mono.cuda.device import DeviceFacts
 from tests.cli.commands import here
 from tests.engine.mono.cuda.bench_results import checked, found, result
 
@@ -20,6 +22,8 @@ GOOD = [
     result(9, 130.0, 125.0, 122.0),
     result(16, 182.0, 175.0, 173.0),
 ]
+
+H200 = DeviceFacts("NVIDIA H200", (9, 0), 132, 232_448, 150_000_000_000, others=0)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(measuring, "measure", measure)
     monkeypatch.setattr(device, "cuda_refusal", lambda needed: asked.append(needed))
+    monkeypatch.setattr(device, "device_facts", lambda: H200)
     return asked
 
 
@@ -163,3 +168,11 @@ def test_a_whole_step_has_a_table_of_its_own(
     steps = "4 4.560 (5.130) 2.850 (3.420) 2.280 (2.850) 2.166 (2.736)"
     assert " ".join(out.splitlines()[-1].split()) == steps
     assert "all 57 layers in one graph" in " ".join(err.split())
+
+
+def test_who_came_to_the_gpu_meanwhile_spoils_the_times(
+    ran: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(device, "device_facts", lambda: replace(H200, others=2))
+    assert bench(device="cuda") == 1
+    assert "WRONG: 2 other processes compute on NVIDIA H200 now" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
 from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.cuda.borrowed import CACHE_KINDS, cache_faults, cache_fields, weight_faults
+from infx.engine.mono.cuda.borrowed import cache_faults, cache_fields, weight_faults
 from infx.engine.mono.cuda.compiling import compile_all
 from infx.engine.mono.cuda.device import cuda_refusal
 from infx.engine.mono.cuda.gave_up import GiveUpRecord
+from infx.engine.mono.cuda.pack import field_sizes
 from infx.engine.mono.cuda.scratch import SHAPE, rotary_table, scratch_bytes
+from infx.engine.mono.cuda.setting import KINDS
 from infx.engine.mono.cuda.step_numbers import check_numbers
 from infx.engine.mono.cuda.width import WidthBuild
 from infx.engine.mono.refusal import Refusal
@@ -49,7 +51,8 @@ class CudaBackEnd:
     """A `BackEnd` over ``layers`` (`pack.packed_layer`) and ``cache``, borrowed and never copied.
 
     ``layers`` has nothing for a layer that is not sparse: it stays the host's. Runs unfused layers
-    as well. Streams are float32 tensors [n, hidden] on the cache's device, contiguous, n the
+    as well, also where `refuse` says that the GPU is not mono's alone: they wait for no other
+    block. Streams are float32 tensors [n, hidden] on the cache's device, contiguous, n the
     prepared rows; ``stream_out`` may be ``stream_in``. The current device is the cache's; work goes
     to torch's current stream, and once a width is built all of it may be captured. One thread and
     one stream at a time: all layers share scratch. Raises ValueError for a model that mono does
@@ -64,8 +67,10 @@ class CudaBackEnd:
         folder: Path | None = None,
     ) -> None:
         self.shape, self.kinds = built_shape(model), kinds_of(model)
-        self.device = str(cache.device)
-        self._layers, self._cache, self._folder = list(layers), cache, folder
+        self.device, self._number = str(cache.device), cache.device.index or 0
+        self._layers, self._folder = list(layers), folder
+        self._cache: KvCache | None = cache
+        self._cache_kinds = cache.kinds
         self._bounds = Bounds(self.shape.reach, self.shape.block, cache.slots)
         self._record: GiveUpRecord | None = None
         self._builds: dict[int, WidthBuild] = {}
@@ -73,7 +78,7 @@ class CudaBackEnd:
 
     def refuse(self) -> Refusal | None:
         """Return what is wrong with the machine, or with the borrowed weights or cache, or None."""
-        return next(self._faults(), None)
+        return _refuse_shape(self.shape) or self._refuse_machine() or next(self._faults(), None)
 
     def compile(self, widths: Sequence[int]) -> None:
         """Compile for all of ``widths`` at once what is not on disk: `build` then only loads.
@@ -85,11 +90,12 @@ class CudaBackEnd:
     def build(self, width: int) -> Refusal | None:
         """Compile both arms for ``width`` rows, or take them from disk, unless they are here.
 
-        Refuses what `refuse` does: kernels know no bounds. Raises InfraError as `compile`.
+        Refuses what `refuse` does of what is borrowed: kernels know no bounds. Raises InfraError as
+        `compile`, or ``mono-bind-failed`` with the driver's words.
         """
         if width in self._builds:
             return None
-        if refusal := self.refuse():
+        if refusal := _refuse_shape(self.shape) or next(self._faults(), None):
             return refusal
         self.compile([width])
         arms = self._arms(width)
@@ -102,12 +108,11 @@ class CudaBackEnd:
     def prepare(self, step: StepRows, width: int) -> None:
         """Take a step for the build of ``width``, for either arm; allocates nothing on the device.
 
-        Raises ValueError, having changed nothing, for a row outside the cache or the build, unless
-        ``step.last`` says that the host vouches; InfraError (``kernel-gave-up``) where a kernel of
-        an earlier step waited in vain.
+        Raises ValueError, having changed nothing, for a row outside the cache or the build (where
+        the host vouches by ``step.last``, for that alone); InfraError (``kernel-gave-up``) where a
+        kernel of an earlier step waited in vain.
         """
-        if step.last is None:
-            check_numbers(step, self._bounds)
+        check_numbers(step, self._bounds)
         assert self._record is not None  # a width is built before it is prepared
         self._record.check()
         self._builds[width].take(step)
@@ -143,16 +148,19 @@ class CudaBackEnd:
         """Let go of weights and cache."""
         self._builds.clear()
         self._layers.clear()
+        self._cache = None
 
     def _arms(self, width: int) -> Arms:
-        kinds = self._cache.kinds
-        numbers = {"KV_KIND": CACHE_KINDS[kinds.kv], "INDEX_KIND": CACHE_KINDS[kinds.index]}
+        kinds = self._cache_kinds
+        numbers = {"KV_KIND": KINDS.index(kinds.kv), "INDEX_KIND": KINDS.index(kinds.index)}
         return Arms(width, numbers, self._folder)
 
     def _fields(self) -> dict[int, dict[str, int]]:
         """Return the addresses of weights and cache of each sparse layer."""
+        assert self._cache is not None  # a closed back end is refused before
+        weights = field_sizes(self.shape)
         return {
-            number: {name: tensor.data_ptr() for name, tensor in self._layers[number].items()}
+            number: {name: self._layers[number][name].data_ptr() for name in weights}
             | cache_fields(self._cache, number)
             for number in self._sparse
         }
@@ -161,26 +169,34 @@ class CudaBackEnd:
     def _sparse(self) -> list[int]:
         return [number for number, kind in enumerate(self.kinds) if kind == "sparse"]
 
+    def _refuse_machine(self) -> Refusal | None:
+        needed = sum(map(scratch_bytes, WIDTHS)) + rotary_table("meta").nbytes
+        return cuda_refusal(needed, self._number)
+
     def _faults(self) -> Iterator[Refusal]:
-        if self.shape != SHAPE:
+        """Yield what kernels could not read of what is borrowed; of nothing after `close`."""
+        if self._cache is None or len(self._layers) != len(self.kinds):
             yield Refusal(
-                "mono-shape",
-                f"layers of {self.shape}: the CUDA kernels are built for m3_tp4_rank, {SHAPE}",
+                "mono-layer-count",
+                f"{len(self._layers)} layers of weights: expected {len(self.kinds)}, the model's",
             )
             return
-        needed = sum(map(scratch_bytes, WIDTHS))
-        if refusal := cuda_refusal(needed, self._cache.device.index or 0):
-            yield refusal
         if self._cache.device.type != DEVICE:
             yield Refusal(
                 "mono-residency", f"the cache lies on {self.device}: expected a {DEVICE} device"
             )
-        if len(self._layers) != len(self.kinds):
-            yield Refusal(
-                "mono-weights",
-                f"weights of {len(self._layers)} layers: expected {len(self.kinds)}, the model's",
-            )
-            return
         for number in self._sparse:
             yield from weight_faults(number, self._layers[number], self.shape, self.device)
             yield from cache_faults(number, self._cache, self.shape, self.device)
+
+
+def _refuse_shape(shape: LayerShape) -> Refusal | None:
+    """Return which numbers of ``shape`` the kernels are not built for, or None."""
+    pairs = {f.name: (getattr(shape, f.name), getattr(SHAPE, f.name)) for f in fields(SHAPE)}
+    other = [f"{name} {own} (expected {n})" for name, (own, n) in pairs.items() if own != n]
+    if not other:
+        return None
+    return Refusal(
+        "mono-shape",
+        f"layers with {', '.join(other)}: the CUDA kernels are built for m3_tp4_rank",
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from infx.engine.mono.cuda.pack import field_sizes
+from infx.engine.mono.cuda.setting import KINDS
 from infx.engine.mono.refusal import Refusal
 from infx.engine.mono.shape import Caches, LayerShape
 
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
     from infx.engine.cache import KvCache
 
-__all__ = ["CACHE_KINDS", "cache_faults", "cache_fields", "weight_faults"]
+__all__ = ["cache_faults", "cache_fields", "weight_faults"]
 
-# Numbers of kernels/attn_cache.cuh.
-CACHE_KINDS = {"bf16": 0, "fp8": 1, "mxfp4": 2}
 ALIGNMENT = 16  # of bulk copies and of the widest loads
 
 
@@ -59,11 +58,11 @@ def cache_faults(number: int, cache: KvCache, shape: LayerShape, device: str) ->
     with its scales apart; index keys likewise. Nothing is converted.
     """
     kinds = cache.kinds
-    if not {kinds.kv, kinds.index} <= CACHE_KINDS.keys() or cache.block != shape.block:
+    if not {kinds.kv, kinds.index} <= set(KINDS) or cache.block != shape.block:
         yield Refusal(
             "mono-cache",
             f"the cache keeps {kinds.kv} keys and {kinds.index} index keys in pages of"
-            f" {cache.block} tokens: expected {', '.join(CACHE_KINDS)} in pages of {shape.block}",
+            f" {cache.block} tokens: expected {', '.join(KINDS)} in pages of {shape.block}",
         )
         return
     kv, index = _parts(cache, number)

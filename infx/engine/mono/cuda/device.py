@@ -129,8 +129,8 @@ def _refuse_memory(facts: DeviceFacts, needed_bytes: int) -> Refusal | None:
         return None
     return Refusal(
         "mono-residency",
-        f"{facts.name} has {free / 1e9:.0f} GB of memory free of {facts.memory_bytes / 1e9:.0f}:"
-        f" weights, caches and scratch take {needed_bytes / 1e9:.0f}; use fewer layers, more"
+        f"{facts.name} has {free / 1e9:.1f} GB of memory free of {facts.memory_bytes / 1e9:.1f}:"
+        f" weights, caches and scratch take {needed_bytes / 1e9:.1f} more; use fewer layers, more"
         " ranks, or a shorter context",
     )
 

@@ -48,8 +48,10 @@ def _library() -> ctypes.CDLL:
 
 def call(name: str, *arguments: object) -> None:
     """Call a function of the driver. Raises InfraError (``mono-bind-failed``) with its words."""
-    status = getattr(_library(), name)(*arguments)
-    if status:
+    function = getattr(_library(), name, None)
+    if function is None:
+        raise InfraError("mono-bind-failed", f"the CUDA driver has no {name}: install a newer one")
+    if status := function(*arguments):
         text = ctypes.c_char_p()
         _library().cuGetErrorString(status, ctypes.byref(text))
         words = (text.value or b"?").decode()

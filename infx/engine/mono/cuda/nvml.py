@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["Seen", "look", "others"]
 
 _LIBRARY = "libnvidia-ml.so.1"
-_MOST_PROCESSES = 64
+_MOST_PROCESSES = 1024  # NVML lists none where there are more
 
 
 class _Memory(ctypes.Structure):

@@ -13,7 +13,8 @@ from infx.engine.mono.shape import MOST_ROWS, Kind
 
 __all__ = ["KINDS", "MIXED", "SHAPE", "Asked", "Setting"]
 
-KINDS = ("bf16", "fp8", "mxfp4")  # A kernel's KV_KIND and INDEX_KIND are places in here.
+# Of caches; a kernel's KV_KIND and INDEX_KIND are places in here (kernels/attn_cache.cuh).
+KINDS = ("bf16", "fp8", "mxfp4")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,12 @@ def _tensor(array: Any) -> Tensor:
 def check_numbers(step: StepRows, bounds: Bounds) -> None:
     """Raise ValueError for a row that kernels would look up outside of the cache or the build.
 
-    Waits for a device that has the numbers: a host that said ``last`` is not asked.
+    Waits for a device that has the numbers; where the host says ``last``, that alone is judged.
     """
+    if step.last is not None:
+        if step.last >= bounds.reach:
+            raise ValueError(f"last position {step.last} is beyond the build's {bounds.reach}")
+        return
     ids, positions, slots, pages = (_numbers(tensor) for tensor in tensors_of(step))
     live = ids >= 0
     told = f"positions {positions.tolist()}, slots {slots.tolist()}, {pages.shape[1]} pages a row"
@@ -75,14 +79,16 @@ def check_numbers(step: StepRows, bounds: Bounds) -> None:
 
 
 def _check_requests(ids: Ints, pages: Ints, held: npt.NDArray[np.bool_]) -> None:
-    """Raise ValueError unless rows of a request stand together and read the same pages."""
+    """Raise ValueError unless rows of a request stand together and have the same pages.
+
+    Scores of all of them are made over the pages of the first one.
+    """
     for number in {int(one) for one in ids if one >= 0}:
         rows = np.flatnonzero(ids == number)
         if rows[-1] - rows[0] >= len(rows):
             raise ValueError(f"rows {rows.tolist()} of request {number} do not stand together")
         for row in rows[1:]:
-            both = held[row] & held[rows[0]]
-            if (pages[row] != pages[rows[0]])[both].any():
+            if (pages[row] != pages[rows[0]])[held[row]].any():
                 raise ValueError(f"rows {rows.tolist()} of request {number} have other pages")
 
 

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from infx.engine.mono.cuda.width import current_stream
+
 __all__ = [
     "Launch",
     "captured",
@@ -23,13 +25,6 @@ ROUNDS, PIECES, LEAST_REPLAYS = 15, 160, 3
 
 Launch = Callable[[int], None]
 """Launches kernels on the stream of this handle."""
-
-
-def current_stream() -> int:
-    """Return the handle of the stream that torch launches on."""
-    import torch
-
-    return int(torch.cuda.current_stream().cuda_stream)
 
 
 def finish() -> None:

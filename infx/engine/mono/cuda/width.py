@@ -29,10 +29,10 @@ TOPK = SHAPE.experts_per_token
 
 
 def current_stream() -> int:
-    """Return the handle of torch's current stream."""
+    """Return the handle of the stream that torch launches on."""
     import torch
 
-    return torch.cuda.current_stream().cuda_stream
+    return int(torch.cuda.current_stream().cuda_stream)
 
 
 class WidthBuild:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,10 +23,11 @@ from infx.engine.mono.cuda.borrowed import cache_fields
 from infx.engine.mono.cuda.gave_up import FOR_SCORE, STAGES, GiveUpRecord
 from infx.engine.mono.cuda.probed import few_layers
 from infx.engine.mono.cuda.scratch import SHAPE
+from infx.engine.mono.cuda.setting import KINDS
 from infx.engine.mono.cuda.source import KERNELS
 from infx.engine.mono.cuda.step_numbers import DeviceArray
 from infx.engine.mono.cuda.store import Store
-from infx.engine.mono.dispatch import Deployment
+from infx.engine.mono.dispatch import DEVICES, Deployment
 from infx.engine.mono.library import BackEnd, Mono, StepRows
 from infx.engine.mono.refusal import Refusal
 from infx.engine.shapes import mini
@@ -164,7 +166,10 @@ def test_arrays_of_a_device_are_described_as_numpys_are() -> None:
         ({"pages": np.array([[2, 0], [4, 6], [4, 6], [0, 0]], np.int32)}, "outside of the cache"),
         ({"pages": np.array([[-1, 0], [4, 1], [4, 1], [0, 0]], np.int32)}, "outside of the cache"),
         ({"pages": np.array([[2, 0], [4, 1], [3, 1], [0, 0]], np.int32)}, "have other pages"),
+        # Scores of the third row read what the second, the request's first, has for its page.
+        ({"pages": np.array([[2, 0], [4, 5], [4, 1], [0, 0]], np.int32)}, "have other pages"),
         ({"batch_ids": np.array([1, 0, 1, -1], np.int32)}, "do not stand together"),
+        ({"last": SHAPE.reach}, "last position 131072 is beyond the build's 131072"),
     ],
 )
 def test_numbers_that_kernels_would_look_up_elsewhere_change_nothing(
@@ -216,7 +221,16 @@ def test_weights_that_do_not_fit_are_refused_by_name(hosted: Hosted) -> None:
     hosted.back_end = CudaBackEnd(hosted.model, [hosted.weights[0], missing], hosted.cache)
     assert "o_scale of layer 1 is missing" in hosted.refusal().sentence
     hosted.back_end = CudaBackEnd(hosted.model, [missing], hosted.cache)
-    assert hosted.refusal().code == "mono-weights"
+    assert str(hosted.refusal()) == (
+        "mono-layer-count: 1 layers of weights: expected 2, the model's"
+    )
+
+
+def test_what_is_no_weight_is_not_handed_on(hosted: Hosted) -> None:
+    more = {**hosted.weights[0], "mid": torch.empty(1)}  # kernels would write there
+    made = CudaBackEnd(hosted.model, [more, more], hosted.cache)
+    assert made.build(WIDTH) is None
+    assert made._builds[WIDTH]._args[0].mid != more["mid"].data_ptr()
 
 
 def test_caches_that_do_not_fit_are_refused(hosted: Hosted) -> None:
@@ -242,7 +256,57 @@ def test_layers_of_another_shape_are_refused(hosted: Hosted) -> None:
     assert hosted.refusal().code == "mono-shape"
     longer = replace(hosted.model, rope_theta=1e6)
     hosted.back_end = CudaBackEnd(longer, hosted.weights, hosted.cache)
-    assert hosted.refusal().code == "mono-shape"
+    assert str(hosted.refusal()) == (
+        "mono-shape: layers with rope_theta 1000000.0 (expected 5000000.0): the CUDA kernels are"
+        " built for m3_tp4_rank"
+    )
+    assert hosted.back_end.build(WIDTH) == hosted.refusal()
+
+
+def test_a_shared_gpu_is_refused_to_mono_and_unfused_layers_serve(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = Refusal("mono-residency", "1 other processes compute on NVIDIA H200")
+    asked: list[tuple[int, int]] = []
+
+    def refuse(*of: int) -> Refusal:
+        asked.append(of)
+        return shared
+
+    monkeypatch.setattr(back_end, "cuda_refusal", refuse)
+    assert Mono.bind(facts(), hosted.back_end.kinds, hosted.back_end) == shared
+    ((needed, number),) = asked
+    assert needed > SHAPE.reach * SHAPE.rotary_dim * 4
+    assert number == 0
+    assert hosted.back_end.build(WIDTH) is None
+    hosted.back_end.prepare(step(), WIDTH)
+    given, out = streams()
+    hosted.back_end.run_unfused(0, given, out)
+    assert torch.isfinite(out).all()
+    assert [arm for arm, *_ in ToyArms.launches] == ["unfused"]
+
+
+def test_of_several_faults_the_shape_is_said_then_the_machine_then_what_is_borrowed(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back_end, "cuda_refusal", lambda *_: Refusal("mono-device", "none"))
+    longer = replace(hosted.model, rope_theta=1e6)
+    found = [CudaBackEnd(model, [], hosted.cache).refuse() for model in (longer, hosted.model)]
+    assert [refusal and refusal.code for refusal in found] == ["mono-shape", "mono-device"]
+    built = CudaBackEnd(hosted.model, [], hosted.cache).build(WIDTH)
+    assert built is not None
+    assert built.code == "mono-layer-count"
+
+
+def test_what_was_borrowed_is_let_go(hosted: Hosted) -> None:
+    assert hosted.back_end.build(WIDTH) is None
+    weight, cache = (weakref.ref(held) for held in (hosted.weights[0]["up"], hosted.cache.features))
+    for _ in range(2):
+        hosted.back_end.close()
+    assert hosted.refusal().code == "mono-layer-count"
+    hosted.weights.clear()
+    del hosted.cache
+    assert weight() is cache() is None
 
 
 def test_layers_that_are_not_sparse_stay_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,4 +389,5 @@ def test_builds_are_told_the_kinds_of_caches(monkeypatch: pytest.MonkeyPatch) ->
     assert (arms.rows, arms.defines) == (2, {"KV_KIND": 2, "INDEX_KIND": 0})
     text = (KERNELS / "attn_cache.cuh").read_text()
     assert "enum CacheKind { BF16 = 0, FP8 = 1, MXFP4 = 2 };" in text
+    assert DEVICES["cuda"].caches == KINDS == ("bf16", "fp8", "mxfp4")
     assert {source.name for source in Arms(2).sources} == {"mono", "unfused", "attn"}

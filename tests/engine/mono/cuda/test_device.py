@@ -12,6 +12,7 @@ import pytest
 from infx.domain.errors import InfraError
 from infx.engine.mono.cuda import arms, device, nvml, packing, scratch
 from infx.engine.mono.cuda.device import DeviceFacts, cuda_refusal, device_facts, refuse_device
+from infx.engine.mono.cuda.driver import call
 from infx.engine.mono.cuda.source import KERNELS
 from infx.engine.mono.refusal import Refusal
 from infx.engine.mono.shape import GPU_GRAIN
@@ -32,8 +33,8 @@ def test_an_h200_serves() -> None:
         (replace(H200, name="B200", capability=(10, 0)), "mono-device", "B200.*10.0"),
         (replace(H200, sms=114), "mono-residency", "114 SMs.*132 blocks"),
         (replace(H200, shared_bytes=166_912), "mono-residency", "166912 bytes"),
-        (replace(H200, memory_bytes=24_000_000_000), "mono-residency", "24 GB.*60"),
-        (replace(H200, free_bytes=59_000_000_000), "mono-residency", "59 GB.*150.*60"),
+        (replace(H200, memory_bytes=24_000_000_000), "mono-residency", "24.0 GB.*60.0 more"),
+        (replace(H200, free_bytes=59_900_000_000), "mono-residency", "59.9 GB.*150.0.*60.0"),
         (replace(H200, others=2), "mono-residency", "2 other processes.*132 blocks"),
         (InfraError("mono-bind-failed", "no CUDA driver: x"), "mono-device", "no CUDA driver"),
     ],
@@ -94,6 +95,24 @@ def test_a_gpu_is_judged(gpu: Callable[[Stub], None], stub: Stub, code: str) -> 
     assert (refusal.code if refusal else "") == code
 
 
+def test_a_driver_that_lacks_a_call_is_too_old(gpu: Callable[[Stub], None]) -> None:
+    gpu(Stub())
+    with pytest.raises(InfraError, match="no cuLaunchKernelEx: install a newer one") as raised:
+        call("cuLaunchKernelEx")
+    assert raised.value.code == "mono-bind-failed"
+
+
+@pytest.mark.skipif(has_driver(), reason="this machine has a CUDA driver")
+def test_a_torch_that_finds_no_gpu_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Stub().install(tmp_path, monkeypatch)
+    refusal = cuda_refusal()
+    assert refusal is not None
+    assert refusal.code == "mono-device"
+    assert "finds no CUDA device: install a build of torch" in refusal.sentence
+
+
 def test_torch_and_compilers_are_judged_last(
     gpu: Callable[[Stub], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +128,11 @@ def test_what_nvml_cannot_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.Mo
     Stub(pids=(1, 4242)).install(tmp_path, monkeypatch)
     assert nvml.look(bytes(16)) == nvml.Seen(None, None)
     assert nvml.look(UUID) == nvml.Seen(140_000_000_000, (1, 4242))
+
+
+def test_a_crowd_on_the_gpu_is_counted(gpu: Callable[[Stub], None]) -> None:
+    gpu(Stub(pids=tuple(range(1, 201))))
+    assert device_facts().others == 200
 
 
 @pytest.mark.parametrize(
