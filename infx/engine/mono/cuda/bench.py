@@ -66,7 +66,10 @@ def _measure(options: argparse.Namespace, setting: Setting, builds: Builds) -> i
     """Print and keep what is found, width after width; return 1 where something is wrong."""
     begun, found = time.monotonic(), {}
     plan = Plan(setting, options.widths, options.layers, options.stages, not options.check)
-    tell = lambda line: print(f"{time.monotonic() - begun:6.1f} s {line}", file=sys.stderr)  # noqa: E731
+
+    def tell(line: str) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s {line}", file=sys.stderr)
+
     for found in measure(plan, builds, tell):
         last = found["results"][-1]
         checked = {name: last[name] for name in ("check", "rows_that_differ_alone")}
