@@ -17,7 +17,7 @@ from typing import Any
 
 from infx.engine.mono.cuda.builds import Builds
 from infx.engine.mono.cuda.measuring import Plan, measure
-from infx.engine.mono.cuda.report import faults_of, lines
+from infx.engine.mono.cuda.report import faults_of, lines, setting_of
 from infx.engine.mono.cuda.setting import KINDS, Setting
 from infx.engine.mono.cuda.tracing import trace
 from infx.engine.mono.shape import KINDS as LAYER_KINDS
@@ -56,11 +56,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _setting(options: argparse.Namespace) -> Setting:
-    names = ("context", "kv", "index", "rows_per_request", "pads", "kind")
-    return Setting(**{name: getattr(options, name) for name in names})
-
-
 def _keep(found: dict[str, Any], options: argparse.Namespace) -> None:
     if options.out:
         said = found | {"define": dict(options.define)}
@@ -71,7 +66,10 @@ def _measure(options: argparse.Namespace, setting: Setting, builds: Builds) -> i
     """Print and keep what is found, width after width; return 1 where something is wrong."""
     begun, found = time.monotonic(), {}
     plan = Plan(setting, options.widths, options.layers, options.stages, not options.check)
-    tell = lambda line: print(f"{time.monotonic() - begun:6.1f} s {line}", file=sys.stderr)  # noqa: E731
+
+    def tell(line: str) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s {line}", file=sys.stderr)
+
     for found in measure(plan, builds, tell):
         last = found["results"][-1]
         checked = {name: last[name] for name in ("check", "rows_that_differ_alone")}
@@ -88,7 +86,7 @@ def _measure(options: argparse.Namespace, setting: Setting, builds: Builds) -> i
 def main(arguments: list[str] | None = None) -> int:
     """Run the bench."""
     options = _options(arguments)
-    setting, marks = _setting(options), {"TRACE": 1} if options.trace else {}
+    setting, marks = setting_of(vars(options)), {"TRACE": 1} if options.trace else {}
     builds = Builds({**setting.defines, **marks, **dict(options.define)}, options.cubins)
     if options.compile or options.trace:
         print(f"{builds.compile({*options.widths, MOST_ROWS})} builds", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from infx.engine.mono.cuda.floor import expected_union, targets_us
@@ -44,10 +45,9 @@ def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]
     return made
 
 
-def setting_of(found: dict[str, Any]) -> Setting:
+def setting_of(found: Mapping[str, Any]) -> Setting:
     """Return the setting that a result says it is of."""
-    names = ("context", "kv", "index", "rows_per_request", "pads", "kind")
-    return Setting(**{name: found[name] for name in names})
+    return Setting(**{field.name: found[field.name] for field in fields(Setting)})
 
 
 def figures(result: dict[str, Any], setting: Setting, copy_tb_s: float) -> dict[str, Any]:

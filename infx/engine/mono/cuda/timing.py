@@ -101,13 +101,12 @@ def copy_bandwidth() -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return what the first device says of itself now."""
+    """Return what the first device says of itself now; nothing without nvidia-smi."""
     asked = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu"
-    done = subprocess.run(
-        ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return {}
     first = done.stdout.partition("\n")[0]
     return dict(zip(asked.split(","), first.split(", "), strict=False))
