@@ -86,7 +86,8 @@ def test_two_waits_take_turns_and_a_cancel_ends_both(project: Path, lab: Lab):
     hear(project, "Ctrl-C ends the wait only; infx cancel stops the jobs")
     stopped = on(project, lab, "cancel", folder.name)
     assert stopped.returncode == 0, stopped.stderr
-    assert second.wait(60) == 130
+    # 130 where it drove already; else the cancel stopped the jobs itself, and a wait reports them.
+    assert second.wait(60) in (130, 4)
     assert not queue(lab)
     assert {p["status"]["state"] for p in status(project, lab)["points"]} == {"cancelled"}
 
