@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from infx.cli import engine_bench_cpu, engine_bench_cuda
-from infx.cli.engine_options import Device, IndexCache, KvCache, Model, Weights, bad, read_widths
+from infx.cli.engine_options import Device, IndexCache, KvCache, Model, bad, read_widths
 from infx.cli.options import Json
 
 __all__ = ["HELP", "bench"]
@@ -21,7 +21,12 @@ HELP = "Time a layer: mono, unfused, and plain torch on a CPU."
 def bench(
     device: Device = "cpu",
     model: Model = None,
-    weights: Weights = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", metavar="SOURCE", help="cpu: random:SEED, shipped, or a folder (random:0)"
+        ),
+    ] = None,
     kv_cache: KvCache = "auto",
     index_cache: IndexCache = "auto",
     widths: Annotated[

@@ -13,20 +13,18 @@ if TYPE_CHECKING:
 __all__ = ["LAYERS", "MODEL", "configured_on_cuda", "cuda_facts", "needed_bytes"]
 
 MODEL, WEIGHTS, CACHE = "m3_tp4_rank", "random:0", "fp8"
-# 1 GB each: enough that a layer reads what another one wrote.
+# Enough that a layer reads what another one wrote.
 LAYERS = 2
+# Of a layer: packed weights and caches with their copies; plain torch has float32 weights.
+LAYER_BYTES, TORCH_LAYER_BYTES = 1_400_000_000, 7_400_000_000
+# Weights of experts that are spoiled meanwhile, histories, scratch, the context itself.
+BESIDE_BYTES = 3_000_000_000
 # What the kernels' weights are rounded to.
 FORMATS: dict[str, Any] = {
     "projection_dtype": "fp8",
     "expert_dtype": "mxfp4",
     "router_dtype": "bf16",
 }
-
-
-# Of a layer: packed weights and caches with their copies; plain torch has float32 weights.
-LAYER_BYTES, TORCH_LAYER_BYTES = 1_400_000_000, 7_400_000_000
-# Weights of experts that are spoiled meanwhile, histories, scratch, the context itself.
-BESIDE_BYTES = 3_000_000_000
 
 
 def needed_bytes(layers: int, *, plain_torch: bool) -> int:

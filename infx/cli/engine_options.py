@@ -34,7 +34,11 @@ Model = Annotated[
 ]
 Weights = Annotated[
     str | None,
-    typer.Option("--weights", metavar="SOURCE", help="random:SEED, shipped, or a folder"),
+    typer.Option(
+        "--weights",
+        metavar="SOURCE",
+        help="random:SEED (default: random:0), shipped (default of check on cpu), or a folder",
+    ),
 ]
 NumLayers = Annotated[
     int | None,

@@ -80,7 +80,10 @@ _NATIVE = "nothing: the step runs on the unfused layers"
 
 MONO_CODES: dict[str, tuple[str, str]] = {
     # The configuration.
-    "mono-device": ("a device that mono has no back end for", "use a listed device"),
+    "mono-device": (
+        "a device that mono has no back end for, or a GPU that is not there or of another kind",
+        "use a listed device",
+    ),
     "mono-tp": ("a number of tensor-parallel ranks that mono lacks there", "use a listed tp"),
     "mono-pp": ("pipeline parallelism", "set pp to 1"),
     "mono-ep": ("expert parallelism", "set ep to 1"),
@@ -107,7 +110,7 @@ MONO_CODES: dict[str, tuple[str, str]] = {
         "a layer of chosen blocks with a dense MLP: it stays on the unfused layer",
         "nothing: mono begins at the first layer with experts",
     ),
-    "mono-layer-kind": ("a kind of layer that mono does not know", "keep it on the own layer"),
+    "mono-layer-kind": ("a kind of layer that mono lacks there", "keep it on the own layer"),
     "mono-no-layer": ("no layer of the model is mono's", "set mono: off"),
     "mono-widths": ("widths to build that no step has", "use 1 to 16"),
     "mono-shape": ("layers of a shape that the kernels are not built for", "use a listed model"),
@@ -116,7 +119,8 @@ MONO_CODES: dict[str, tuple[str, str]] = {
     "mono-strides": ("a weight or cache that is not contiguous", "hand in a contiguous one"),
     "mono-alignment": ("a weight or cache at an address that is not aligned", "align it"),
     "mono-residency": (
-        "a weight or cache in other memory than the device's, or blocks that cannot all run",
+        "a weight or cache in other memory than the device's, too little of that, or a GPU whose"
+        " SMs mono cannot have all at once",
         "correct what the sentence names",
     ),
     "mono-bind-failed": ("the back end failed while it was bound", "read the error"),
