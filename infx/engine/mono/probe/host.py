@@ -135,7 +135,7 @@ class Trap:
 
 @contextmanager
 def _spoiled(weights: Sequence[Tensor]) -> Iterator[None]:
-    """Make ``weights`` NaN; bytes are those of a packed format, where all bits set are a NaN."""
+    """Make ``weights`` NaN; bytes are a packed format's: all bits set make no finite number."""
     kept = [part.clone() for part in weights]
     for part in weights:
         if part.dtype == torch.uint8:

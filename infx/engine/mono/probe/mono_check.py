@@ -1,4 +1,4 @@
-"""Each layer of mono against the unfused layer, on the same decode steps of a served model."""
+"""Each layer of mono against the unfused layer, on the same decode steps: served or random ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def mono_check(config: EngineConfig, steps: int) -> MonoCheck:
 
 
 class MonoCheck:
-    """Looks at decode steps (`serving.serve`) until it has seen ``steps``.
+    """Looks at decode steps (`serving.serve`, or random ones) until it has seen ``steps``.
 
     ``make`` makes the arms over the cache of the first one.
     """
