@@ -20,7 +20,6 @@ from infx.engine.mono.cuda.probed import (
     device_host,
     few_layers,
 )
-from infx.engine.mono.probe.arms import Hosted, Three
 from infx.engine.mono.probe.host import SIGNALLING_NAN, _spoiled
 from infx.engine.mono.probe.mono_check import MonoCheck
 from infx.engine.mono.probe.probing import probe
@@ -97,18 +96,12 @@ def test_a_back_end_that_refuses_is_not_probed(monkeypatch: pytest.MonkeyPatch) 
     assert raised.value.code == "mono-residency"
 
 
-def launched_again(launch: Callable[[], None]) -> Callable[[], None]:
-    """Stands for a graph: what is replayed is what was captured, with the numbers of now."""
-    launch()
-    return launch
-
-
 def test_replays_pass_the_probe_over_tensors_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     captures: list[None] = []
 
     def capture(launch: Callable[[], None]) -> Callable[[], None]:
         captures.append(None)
-        return launched_again(launch)
+        return toy_arms.launched_again(launch)
 
     monkeypatch.setattr(replayed, "captured", capture)
     tally = probed_by(monkeypatch, running=replayed.Replayed)
@@ -127,25 +120,9 @@ def test_a_spoiled_expert_is_no_number_and_comes_back() -> None:
     assert plain.tolist() == [1] * 4
 
 
-class Nothing:
-    """Plain torch at true sizes would take 7 GB: a reference that says what the toys say."""
-
-    def __init__(self, of: Hosted) -> None:
-        self._of = of
-
-    def prepare(self, step: object) -> None:
-        pass
-
-    def running(self, arm: Arm) -> object:
-        return self._of.running("unfused")
-
-
 def checked(monkeypatch: pytest.MonkeyPatch, fault: str = "", k: int = 3) -> MonoCheck:
     toy_arms.install(monkeypatch, fault)
-    monkeypatch.setattr(probed, "CHECKED_PAGES", 64)
-    monkeypatch.setattr(probed, "MOST_PAGES", 4)
-    monkeypatch.setattr(probed, "_reference", lambda *_: None)
-    monkeypatch.setattr(probed, "Three", lambda hosted, _: Three(hosted, Nothing(hosted)))  # type: ignore[arg-type]
+    toy_arms.install_check(monkeypatch)
     found = device_check(config(k), 2, 3)
     for decode in decodes(config(k), 2):
         if not found(decode):

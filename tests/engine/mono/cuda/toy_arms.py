@@ -7,7 +7,7 @@ them. So everything up to a launch can be run and judged without a GPU.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,8 @@ from infx.engine.mono.cuda.arguments import LayerArgs
 from infx.engine.mono.cuda.pack import field_sizes
 from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.cuda.source import BuildSource
+from infx.engine.mono.probe.arms import Hosted, Three
+from infx.engine.mono.probe.rows import Arm
 
 HIDDEN, TOPK = SHAPE.hidden, SHAPE.experts_per_token
 
@@ -105,3 +107,34 @@ def install(patch: pytest.MonkeyPatch, fault: str = "") -> None:
     patch.setattr(width, "current_stream", lambda: 0)
     patch.setattr(probed, "GPU", "cpu")
     patch.setattr(probed, "make_weights", lambda seed, device: unwritten_weights())
+
+
+def install_check(patch: pytest.MonkeyPatch) -> None:
+    """Let a check of toys have a small cache, and no plain torch, which would take 7 GB."""
+
+    def three(hosted: Hosted, _: object) -> Three:
+        return Three(hosted, Unfused(hosted))  # type: ignore[arg-type]
+
+    patch.setattr(probed, "CHECKED_PAGES", 64)
+    patch.setattr(probed, "MOST_PAGES", 4)
+    patch.setattr(probed, "_reference", lambda *_: None)
+    patch.setattr(probed, "Three", three)
+
+
+class Unfused:
+    """In the place of plain torch: what the toys say."""
+
+    def __init__(self, of: Hosted) -> None:
+        self._of = of
+
+    def prepare(self, step: object) -> None:
+        pass
+
+    def running(self, arm: Arm) -> object:
+        return self._of.running("unfused")
+
+
+def launched_again(launch: Callable[[], None]) -> Callable[[], None]:
+    """Stands for a graph: what is replayed is what was captured, with the numbers of now."""
+    launch()
+    return launch
