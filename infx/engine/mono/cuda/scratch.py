@@ -26,7 +26,7 @@ NEVER = -7  # no block has this number
 KEPT = ("barrier", "merge_counts", "give_up")
 
 
-def scratch(rows: int, device: str, reach_pages: int = SHAPE.pages) -> dict[str, Tensor]:
+def scratch(rows: int, device: str) -> dict[str, Tensor]:
     """Return everything that stages hand on, poisoned: what nobody writes shows up as NaN."""
     import torch
 
@@ -35,7 +35,7 @@ def scratch(rows: int, device: str, reach_pages: int = SHAPE.pages) -> dict[str,
         "qkv_sums": (GPU_GRAIN.qkv_parts, rows, QKV_HEADS * dim),
         "qkv_squares": (GPU_GRAIN.qkv_parts, rows),
         "queries": (heads, rows, dim),
-        "scores": (rows, reach_pages),
+        "scores": (rows, SHAPE.pages),
         "partials": (rows, PARTITIONS, heads, dim + 4),
         "merged": (heads, rows, dim),
         "attended_back": (heads, rows),

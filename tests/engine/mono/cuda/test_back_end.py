@@ -286,6 +286,18 @@ def test_a_shared_gpu_is_refused_to_mono_and_unfused_layers_serve(
     assert [arm for arm, *_ in ToyArms.launches] == ["unfused"]
 
 
+def test_of_several_faults_the_shape_is_said_then_the_machine_then_what_is_borrowed(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back_end, "cuda_refusal", lambda *_: Refusal("mono-device", "none"))
+    longer = replace(hosted.model, rope_theta=1e6)
+    found = [CudaBackEnd(model, [], hosted.cache).refuse() for model in (longer, hosted.model)]
+    assert [refusal and refusal.code for refusal in found] == ["mono-shape", "mono-device"]
+    built = CudaBackEnd(hosted.model, [], hosted.cache).build(WIDTH)
+    assert built is not None
+    assert built.code == "mono-layer-count"
+
+
 def test_what_was_borrowed_is_let_go(hosted: Hosted) -> None:
     assert hosted.back_end.build(WIDTH) is None
     weight, cache = (weakref.ref(held) for held in (hosted.weights[0]["up"], hosted.cache.features))
