@@ -193,7 +193,7 @@ def _notes(told: dict[str, Any]) -> Iterator[str]:
         )
     yield (
         "the gain of mono is unfused/mono, where both are launched in one way; PDL: each kernel may"
-        " begin before the one before it ends; OF FLOOR and bars (of issue 9: unfused, mono) stand"
+        " begin before the one before it ends; OF FLOOR and bars (aims: unfused, mono) stand"
         " in the order of the times; TB/S is that of mono without PDL; EXPERTS: the mean of the"
         " layers (in brackets what uniform routing gives)"
     )

@@ -25,7 +25,7 @@ FLOOR = (
     " in fp8 stands in the place of router and experts, all keys and values of a request in that of"
     " index keys and chosen blocks"
 )
-# Of issue 9, at 8K tokens, fp8 caches, a row a request, uniform routing: µs a layer by rows.
+# What is aimed at, at 8K tokens, fp8 caches, a row a request, uniform routing: µs a layer by rows.
 TARGETS_US = {
     1: (45, 30),
     2: (52, 37),
