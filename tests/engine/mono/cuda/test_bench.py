@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from infx.engine.mono.cuda import bench, checking, measuring, random_layer, world
-from infx.engine.mono.cuda.floor import layer_bytes
+from infx.engine.mono.cuda.floor import layer_bytes, streamed_bytes
 from infx.engine.mono.cuda.setting import Asked, Setting
 from infx.engine.mono.shape import KINDS, Kind
 from tests.engine.mono.cuda.plain_arms import PlainArms
@@ -71,6 +71,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             "machine": lambda: MACHINE,
             "copy_bandwidth": lambda: 4.0,
             "Rank": functools.partial(world.Rank, device="cpu"),
+            "captured": Replayed,
             "LOADED_US": 100,
             "GROUP": 1,
         },
@@ -108,6 +109,8 @@ def test_every_width_is_checked_and_timed(
     assert six["mono"] == {"us": 42.0, "low": 41.0, "high": 43.0}
     assert six["ratios"]["unfused/mono"]["ratio"] == pytest.approx(62 / 42)
     assert set(six["stages"]) == {"qkv", "scores", "attend", "o", "router", "up", "down"}
+    # Each stage runs on what the last layer left.
+    assert six["reads"]["up"]["bytes"] == streamed_bytes(setting, six["unions"][-1])["up"]
     assert six["group"]["layers"] == 1
     printed = capsys.readouterr().out
     assert "copy 4.00 TB/s" in printed

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from infx.engine.mono.cuda.judge import faults, judge_layer
+from infx.engine.mono.cuda.packing import bf16_untiled
 from infx.engine.mono.cuda.random_layer import Layer, copied, make_caches, make_weights
 from infx.engine.mono.cuda.random_step import Step, deal_pages, held_slots, make_step
 from infx.engine.mono.cuda.setting import SHAPE, Asked
@@ -42,6 +43,9 @@ class Ran:
         wrong = out if field == "out" else tensors[field]
         axis = 1 if field in {"qkv_sums", "qkv_squares", "mid_squares", "logit_sums"} else 0
         wrong.select(axis, 1).mul_(1.1)
+        return self.faults_with(tensors, out)
+
+    def faults_with(self, tensors: dict[str, torch.Tensor], out: torch.Tensor) -> list[str]:
         step: Step = replace(self.step, tensors=tensors)
         return faults(judge_layer(self.before, self.layer, step, self.stream, out))
 
@@ -74,5 +78,14 @@ def test_a_stage_that_is_wrong_is_named(ran: Ran, field: str, names: set[str]) -
     assert names <= set(ran.with_wrong(field))
 
 
+def test_a_router_without_the_lower_half_of_its_inputs_is_named(ran: Ran) -> None:
+    weights = ran.layer.weights
+    upper = (ran.step.tensors["mid"] * weights["mlp_norm"]).bfloat16().float()
+    router = bf16_untiled(weights["router"]).view(torch.bfloat16).float()
+    sums = torch.zeros_like(ran.step.tensors["logit_sums"])
+    sums[0] = upper @ router.T
+    assert "router" in ran.faults_with(ran.step.tensors | {"logit_sums": sums}, ran.out)
+
+
 def test_nan_is_beyond_every_limit() -> None:
-    assert faults({"up": torch.nan, "moved": torch.nan, "qkv": 0.001}) == ["up"]
+    assert faults({"up": torch.nan, "moved": torch.nan, "qkv": 0.0004}) == ["up"]
