@@ -30,9 +30,7 @@ __all__ = [
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu or cuda")]
 Model = Annotated[
     str | None,
-    typer.Option(
-        "--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"
-    ),
+    typer.Option("--model", metavar="NAME", help="shape: mini on cpu, m3_tp4_rank on cuda"),
 ]
 Weights = Annotated[
     str | None,
