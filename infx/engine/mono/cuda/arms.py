@@ -21,7 +21,8 @@ __all__ = ["BLOCKS", "SHARED_BYTES", "Arms"]
 BLOCKS, THREADS = H200.blocks, H200.threads
 RING_SLOTS = 3
 STAGE_BYTES = 72 * 1024
-SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8) + 64
+PLACES_BYTES = 64
+SHARED_BYTES = STAGE_BYTES + WARPS * RING_SLOTS * (SLOT_BYTES + 8) + PLACES_BYTES
 # The file of kernels/ that has a stage; the others are in unfused.cu.
 FILES = {
     **dict.fromkeys(("scores", "split", "attend", "merge"), "attn.cu"),

@@ -3,7 +3,7 @@
 #pragma once
 #include "emulated.h"
 
-constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200, PLACES_AT = EMULATED_SHARED - 64;
+constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200, PLACES_BYTES = 64, PLACES_AT = EMULATED_SHARED - PLACES_BYTES;
 inline void open_barrier(u32, int) {}
 inline void arrive_at(u32) {}
 inline void wait_for(u32, u32) {}

@@ -163,6 +163,7 @@ def test_python_and_kernels_agree_on_their_numbers() -> None:
 
     assert number("stream.cuh", "SLOT_BYTES") == packing.SLOT_BYTES
     assert number("stream.cuh", "RING_SLOTS") == arms.RING_SLOTS
+    assert number("stream.cuh", "PLACES_BYTES") == arms.PLACES_BYTES
     assert number("shape.cuh", "STAGE_BYTES") == arms.STAGE_BYTES
     assert number("shape.cuh", "BLOCKS") == arms.BLOCKS
     assert number("common.cuh", "MARKS") == scratch.MARKS

@@ -232,14 +232,7 @@ __device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, in
     load_mids(a, x);
     fill_dense_down(a, s, next);
     mark(a, 41);
-#pragma unroll 1
-    for (int i = 0; i < OUT_TASKS; ++i) {
-        float c[HALVES][4] = {};
-        multiply_fp8(c, x, s.take());
-        s.release();
-#pragma unroll
-        for (int h = 0; h < HALVES; ++h) leave_sums(own + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
-    }
+    multiply_out_tiles(s, x, own);
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < OUT_OUTPUTS; ++n) {

@@ -57,6 +57,7 @@ __device__ __forceinline__ void load_columns(const Deal& deal, PieceColumns& x, 
 // there are places. A task's finisher sums it two tasks later, when others have left theirs too.
 constexpr int PLACES = 4, FINISH_BEHIND = 2;
 constexpr int PLACE_ROWS = ROWS < 8 ? ROWS : 8, PLACE_FLOATS = WARPS * PLACE_ROWS * OUT_PITCH;
+static_assert(2 * 8 * PLACES <= PLACES_BYTES, "two mbarriers a place fit");
 static_assert(4 * PLACES * PLACE_FLOATS <= AHEAD_AT, "places and rows ahead fit the stage's memory");
 
 struct Places {

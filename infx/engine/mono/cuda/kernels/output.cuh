@@ -125,13 +125,9 @@ __device__ __forceinline__ void write_mid(const LayerArgs& a, const Output& to, 
     if (to.out == 0 && to.mine) squares[to.at * ROWS + to.row] = square;
 }
 
-__device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const OutputAhead& known, char* smem) {
-    float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp);
-    Columns<DIM / 32> x;
-    mark(a, 10);
-    load_attended(a, x, smem);
-    mark(a, 11);
-    if (blockIdx.x >= OUT_BLOCKS) return;
+// Multiply the block's tiles, whose weights were all asked for, and leave the warp's sums of each: `own` is its place among the first's.
+template <int TILES>
+__device__ __forceinline__ void multiply_out_tiles(Stream& s, const Columns<TILES>& x, float* own) {
 #pragma unroll 1
     for (int i = 0; i < OUT_TASKS; ++i) {
         float c[HALVES][4] = {};
@@ -140,6 +136,16 @@ __device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const Outpu
 #pragma unroll
         for (int h = 0; h < HALVES; ++h) leave_sums(own + i * SUMS_FLOATS, c[h], h, x.back[h][0], x.back[h][1], ROWS);
     }
+}
+
+__device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const OutputAhead& known, char* smem) {
+    float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp);
+    Columns<DIM / 32> x;
+    mark(a, 10);
+    load_attended(a, x, smem);
+    mark(a, 11);
+    if (blockIdx.x >= OUT_BLOCKS) return;
+    multiply_out_tiles(s, x, own);
     mark(a, 12);
     float* squares = sums + OUT_TASKS * SUMS_FLOATS;  // [task][row]
     __syncthreads();

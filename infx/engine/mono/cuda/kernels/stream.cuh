@@ -10,7 +10,8 @@ constexpr int RING_SLOTS = 3;  // two on their way while one is read
 constexpr int SLOT_BYTES = 3200;  // 16 outputs x 384 inputs of MXFP4 with their scales, whole lines
 constexpr int RING_BYTES = WARPS * RING_SLOTS * SLOT_BYTES;
 constexpr int PLACES_AT = STAGE_BYTES + RING_BYTES + WARPS * RING_SLOTS * 8;  // experts.cuh
-constexpr int SHARED_BYTES = PLACES_AT + 64;
+constexpr int PLACES_BYTES = 64;
+constexpr int SHARED_BYTES = PLACES_AT + PLACES_BYTES;
 
 // A piece that does not come (an address that is wrong) ends the kernel instead of hanging it.
 constexpr int MOST_TRIES = 1 << 22;
