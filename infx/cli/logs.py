@@ -11,6 +11,8 @@ import typer
 from infx.cli.options import Json, Results, Run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from infx.launch.logs import Log
 
 __all__ = ["register"]
@@ -56,15 +58,28 @@ def _logs(
 
 
 def _print(log: Log, follow: bool) -> None:
-    place = 0
+    from infx.cli.output import say
+
+    path, place, grows = log.path, 0, follow
     while True:
-        grows = log.grows()
-        with log.path.open(errors="replace") as file:  # anew: fetching it makes another file
-            file.seek(place)
-            sys.stdout.write(file.read())
-            place = file.tell()
-        sys.stdout.flush()
-        if not (follow and grows):
+        place = _copy(path, place)
+        if not grows:
             return
-        time.sleep(FOLLOW_S)
-        log.fetch()
+        grows = log.grows()
+        if grows:
+            time.sleep(FOLLOW_S)
+        if (newest := log.newest()) != path:
+            _copy(path, place)
+            say(f"it goes on in {newest}")
+            path, place = newest, 0
+
+
+def _copy(path: Path, place: int) -> int:
+    """Print a log from a place in it on; return its end. It is opened anew each time, since
+    fetching it makes another file."""
+    with path.open(errors="replace") as file:
+        file.seek(place)
+        sys.stdout.write(file.read())
+        place = file.tell()
+    sys.stdout.flush()
+    return place

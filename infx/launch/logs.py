@@ -28,12 +28,13 @@ Kind = Literal["", "server", "client", "eval"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """One log. ``fetch`` brings what is new of it here, where the cluster's folder is another;
-    ``grows`` asks whether its job may still write: nobody has seen its end, and somebody runs it.
+    """One log. ``newest`` brings what is new of it here, where the cluster's folder is another, and
+    returns its path, or that of a deeper log which the attempt has begun since; ``grows`` asks
+    whether its job may still write: nobody has seen its end, and somebody runs it.
     """
 
     path: Path
-    fetch: Callable[[], None]
+    newest: Callable[[], Path]
     grows: Callable[[], bool]
 
 
@@ -52,13 +53,23 @@ def find_log(
         folder = attempt_dir(run_dir, job, attempt.number)
         order = Order(attempt=attempt, job=job, folder=folder)
         fetch = _fetcher(order, cluster) if attempt.batch and not attempt.ended_s else _nothing
+        places = partial(_places, order, run_dir, point.label, kind)
         fetch()
-        wanted = _places(order, run_dir, point.label, kind)
-        if path := next((path for path in wanted if path.is_file()), None):
-            return Log(path=path, fetch=fetch, grows=partial(_grows, store, order, run_dir))
+        if path := _deepest(places()):
+            newest = partial(_newest, fetch, places, path)
+            return Log(path=path, newest=newest, grows=partial(_grows, store, order, run_dir))
     what = f"{kind} log" if kind else "log"
     tried = f" in {len(attempts)} attempts" if len(attempts) > 1 else ""
     raise UsageError("unknown-point", f"{point.label} has no {what} yet{tried}")
+
+
+def _newest(fetch: Callable[[], None], places: Callable[[], list[Path]], known: Path) -> Path:
+    fetch()
+    return _deepest(places()) or known
+
+
+def _deepest(places: list[Path]) -> Path | None:
+    return next((path for path in places if path.is_file()), None)
 
 
 def _grows(store: Store, order: Order, run_dir: Path) -> bool:

@@ -57,6 +57,12 @@ def detach(results: Path, *words: str, **extra: str) -> Path:
     return results / "runs" / done.stdout.strip()
 
 
+def bereave(folder: Path) -> None:
+    """Kill the driver of a run, and see it gone."""
+    os.kill(driver(folder), signal.SIGKILL)
+    until(lambda: not driver(folder), 20, lambda: "it drives on")
+
+
 def wait(results: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     return infx("ci", "wait", *words, "--results", results, program=STAND_IN, **extra)
 
@@ -135,8 +141,7 @@ def test_whatever_ends_the_wait_the_run_goes_on(results: Path):
 def test_a_wait_begins_a_driver_where_the_first_was_killed_and_leaves_it_behind(results: Path):
     gate = results / "gate"
     folder = detach(results, STAND_IN_GATE=str(gate))
-    os.kill(driver(folder), signal.SIGKILL)
-    until(lambda: not driver(folder), 10, lambda: "it drives on")
+    bereave(folder)
     done = wait(results, "--for", "2s", STAND_IN_GATE=str(gate), RUNNER_TRACKING_ID="github_1")
     assert done.returncode == 6, done.stderr
     by = psutil.Process(driver(folder))
@@ -147,8 +152,8 @@ def test_a_wait_begins_a_driver_where_the_first_was_killed_and_leaves_it_behind(
 
 
 def test_a_driver_that_dies_is_told_of_and_the_next_begins_what_is_left(results: Path):
-    folder = detach(results, STAND_IN="parricide")
-    until(lambda: not driver(folder), 20, lambda: "it drives on")
+    folder = detach(results, STAND_IN="hang")
+    bereave(folder)
     done = wait(results, STAND_IN="parricide")
     assert done.returncode == 3, done.stderr
     assert "driver-died" in done.stderr
@@ -164,8 +169,8 @@ def test_a_driver_that_dies_is_told_of_and_the_next_begins_what_is_left(results:
 
 
 def test_what_a_driver_cannot_do_is_told_in_its_words(results: Path):
-    folder = detach(results, STAND_IN="parricide")
-    until(lambda: not driver(folder), 20, lambda: "it drives on")
+    folder = detach(results, STAND_IN="hang")
+    bereave(folder)
     plan = read_plan(folder / "plan.json")
     job_dir(folder, plan.jobs[1]).touch()
     done = wait(results)
@@ -183,10 +188,10 @@ def test_a_cancelled_run_is_not_begun_again(results: Path):
 
 
 def test_a_wait_drives_the_run_as_it_was_asked(results: Path):
-    folder = detach(results, "--fail-fast", "--no-canary", STAND_IN="parricide")
+    folder = detach(results, "--fail-fast", "--no-canary", STAND_IN="hang")
     told = json.loads((folder / "run.json").read_text())
     assert (told["fail_fast"], told["canary"]) == (True, False)
-    until(lambda: not driver(folder), 20, lambda: "it drives on")
+    bereave(folder)
     done = wait(results, "--json", STAND_IN="fail")
     assert done.returncode == 4, done.stderr
     states = Counter(point["status"]["code"] for point in as_json(done)["data"]["points"])

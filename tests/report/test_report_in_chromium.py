@@ -179,7 +179,7 @@ def test_the_command_that_measures_again_is_copied(
     with tab.showing(report, f"#point={row.anchor}") as page:
         button = page.get_by_role("button", name="Copy the command that measures it again")
         button.click()
-        page.wait_for_function("e => e.textContent === 'copied'", arg=button.element_handle())
+        page.get_by_role("article").get_by_text("copied", exact=True).wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == row.repro
         assert "Copied" in page.get_by_role("status").inner_text()
 
@@ -348,7 +348,7 @@ def test_the_address_restores_what_was_chosen(tab: Tab, report: Path, model: Rep
         assert page.get_by_role("article").is_visible()
         assert page.evaluate("location.hash") == fragment
         page.evaluate("location.hash = '#mono=on'")
-        page.wait_for_function("document.querySelectorAll('.opened').length === 0")
+        page.locator(".opened").wait_for(state="detached")
         assert {model.rows[n].record.point.arm.axes.mono for n in shown(page, ROWS)} == {"on"}
         page.get_by_role("button", name="reset").click()
         assert page.evaluate("location.hash") == ""
@@ -379,4 +379,4 @@ def test_hostile_text_stays_text_wherever_the_script_puts_it(tab: Tab, tmp_path:
 def test_a_link_to_a_server_opens_its_details(page: Page, model: ReportModel) -> None:
     page.locator(f"#row-{model.rows[0].anchor} > th > a").click()
     page.get_by_role("link", name="all servers of this entry").click()
-    page.wait_for_function("document.querySelector('details.arm:target').open")
+    page.locator("details.arm:target[open]").wait_for()
