@@ -60,6 +60,8 @@ FIELDS = (
     "up_scale",
     "down_scale",
     "mid_exponents",
+    "logit_totals",
+    "up_counts",
 )
 NUMBERS = frozenset({"page_stride"})  # All others are addresses.
 

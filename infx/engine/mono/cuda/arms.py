@@ -51,7 +51,7 @@ class Arms:
         numbers = {"ROWS": rows, "KV_KIND": 1, "INDEX_KIND": 1}
         numbers |= {"LAYER_KIND": KINDS.index("sparse"), **(defines or {})}
         self.kind = KINDS[numbers["LAYER_KIND"]]
-        self.stages = _stages(self.kind, folded=rows <= GPU_GRAIN.folded_rows)
+        self.stages = _stages(self.kind, rows <= GPU_GRAIN.folded_rows, numbers.get("LOGITS_IN_O"))
         self._numbers, self._folder = numbers, folder
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}
@@ -120,8 +120,10 @@ class Arms:
         self.kernel("unfused.cu", "read_only").launch(stream, blocks, 1024, arguments)
 
 
-def _stages(kind: Kind, folded: bool) -> tuple[str, ...]:
-    """Return the unfused arm's kernels; ``folded``: the output projection merges partitions."""
+def _stages(kind: Kind, folded: bool, logits_in_o: object) -> tuple[str, ...]:
+    """Return the unfused arm's kernels; ``folded``: the output projection merges partitions,
+    ``logits_in_o``: and does the router's work."""
     attention = ("full",) if kind == "dense" else ("scores", "split" if folded else "attend")
-    mlp = ("router", "up", "down") if kind == "sparse" else ("dense_up", "dense_down")
+    router = () if logits_in_o else ("router",)
+    mlp = (*router, "up", "down") if kind == "sparse" else ("dense_up", "dense_down")
     return ("qkv", *attention, "o", *mlp)

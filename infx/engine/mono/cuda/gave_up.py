@@ -9,11 +9,17 @@ from infx.domain.errors import InfraError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["FOR_SCORE", "STAGES", "GiveUpRecord"]
+__all__ = ["WAITS", "GiveUpRecord"]
 
-# What a wait comes behind, by number from 1 (kernels/sync.cuh); then the wait for a score.
-STAGES = ("qkv", "scores", "attention", "o", "router", "up")
-FOR_SCORE = len(STAGES) + 1
+# Waits by their name in kernels/sync.cuh, numbered from 1: what each is for.
+WAITS = {
+    **{
+        f"AFTER_{stage.upper()}": f"the others behind stage {stage}"
+        for stage in ("qkv", "scores", "attention", "o", "router", "up")
+    },
+    "FOR_SCORE": "a score that another block makes",
+    "FOR_EXPERT": "an expert's numbers that other blocks make",
+}
 
 
 class GiveUpRecord:
@@ -55,7 +61,4 @@ def _raise_for(record: Tensor) -> None:
 
 
 def _awaited(wait: int) -> str:
-    if wait == FOR_SCORE:
-        return "a score that another block makes"
-    behind = STAGES[wait - 1] if 0 < wait <= len(STAGES) else f"number {wait}"
-    return f"the others behind stage {behind}"
+    return dict(enumerate(WAITS.values(), 1)).get(wait, f"number {wait}")

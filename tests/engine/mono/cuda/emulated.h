@@ -3,6 +3,7 @@
 // What is checked is what kernels compute; not how fast, and no order of memory between blocks, which
 // run one after another. Kernels that wait for other blocks cannot run here.
 #pragma once
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -37,12 +38,12 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
-constexpr int EMULATED_THREADS = 512, EMULATED_SHARED = 72 * 1024;
+constexpr int EMULATED_THREADS = 512, EMULATED_SHARED = 73 * 1024;  // a stage, and barriers behind it
 struct Meeting_point { int count = 0; unsigned generation = 0; };
-struct Fiber { ucontext_t context; std::vector<char> stack; bool ended = false; dim3 thread; };
+struct Fiber { ucontext_t context; jmp_buf at; std::vector<char> stack; bool begun = false, ended = false; dim3 thread; };
 struct Warp { Meeting_point point; uint64_t words[32][8]; };
 struct Machine {
-    ucontext_t main;
+    jmp_buf main;
     std::vector<Fiber> fibers{EMULATED_THREADS};
     Warp warps[EMULATED_THREADS / 32];
     Meeting_point block;
@@ -53,8 +54,15 @@ inline dim3 blockIdx, gridDim, blockDim{EMULATED_THREADS, 1, 1};
 extern char smem[];
 #define threadIdx (machine.fibers[machine.current].thread)
 
+// Contexts begin fibers; jumps, which ask the kernel for nothing, go between them.
 inline void yield() {
-    swapcontext(&machine.fibers[machine.current].context, &machine.main);
+    if (!_setjmp(machine.fibers[machine.current].at)) _longjmp(machine.main, 1);
+}
+inline void go_on(Fiber& fiber) {
+    if (_setjmp(machine.main)) return;
+    if (fiber.begun) _longjmp(fiber.at, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
 }
 inline void meet(Meeting_point& point, int wanted) {
     const unsigned generation = point.generation;
@@ -161,6 +169,7 @@ inline uint32_t by_byte(uint32_t a, uint32_t b, Of of) {
 inline uint32_t __vmaxu4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return max(x, y); }); }
 inline uint32_t __vcmpeq4(uint32_t a, uint32_t b) { return by_byte(a, b, [](int x, int y) { return x == y ? 255 : 0; }); }
 inline long long clock64() { return 0; }
+inline long long __float2ll_rn(float x) { return std::llrint(x); }
 inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, int left) {
     return (((uint64_t)high << 32 | low) << (left & 31)) >> 32;
 }
@@ -172,7 +181,7 @@ inline unsigned atomicCAS(uint32_t* p, uint32_t seen, uint32_t to) { const uint3
 #include "args.cuh"
 
 inline int lane_id() { return threadIdx.x & 31; }
-inline u32 shared_address(const void*) { return 0; }
+inline u32 shared_address(const void* p) { return (u32)((const char*)p - smem); }
 inline int warp_id() { return threadIdx.x >> 5; }
 inline int uniform_warp() { return warp_id(); }
 template <class To, class From>
@@ -190,6 +199,17 @@ inline void copy_async_4(void* to, const void* from, bool there) {
     if (there) memcpy(to, from, 4); else memset(to, 0, 4);
 }
 inline void copies_done() {}
+inline void copy_16(void* to, const void* from) { memcpy(to, from, 16); }
+inline void relax() {
+    static long tries;
+    if (++tries > 20000000) abort();  // nobody writes what is waited for
+    yield();
+}
+inline void __trap() { abort(); }
+inline u32 load_acquire(const u32* p) { return *p; }
+inline void count_at_l2(u32* p) { ++*p; }
+inline u32 next_at_l2(u32* p, u32 last) { const u32 was = *p; *p = was >= last ? 0 : was + 1; return was; }
+inline void add_at_l2(long long* p, long long n) { *p += n; }
 inline u32 count_up(u32* p, u32 n) { return *p += n, *p - n; }
 inline void prefetch_l2(const void*) {}
 inline uint4 load_once(const void* p) { return load_l2(p); }
@@ -297,12 +317,12 @@ inline void run_block(Kernel kernel, const LayerArgs& a) {
     for (int i = 0; i < EMULATED_THREADS; i++) {
         Fiber& fiber = machine.fibers[i];
         fiber.stack.resize(64 * 1024);
-        fiber.ended = false;
+        fiber.begun = fiber.ended = false;
         fiber.thread = {i, 0, 0};
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = fiber.stack.data();
         fiber.context.uc_stack.ss_size = fiber.stack.size();
-        fiber.context.uc_link = &machine.main;
+        fiber.context.uc_link = nullptr;
         makecontext(&fiber.context, run_fiber, 0);
     }
     for (bool left = true; left;) {
@@ -310,7 +330,7 @@ inline void run_block(Kernel kernel, const LayerArgs& a) {
         for (int i = 0; i < EMULATED_THREADS; i++) {
             if (machine.fibers[i].ended) continue;
             machine.current = i;
-            swapcontext(&machine.main, &machine.fibers[i].context);
+            go_on(machine.fibers[i]);
             left |= !machine.fibers[i].ended;
         }
     }

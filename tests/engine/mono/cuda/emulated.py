@@ -32,23 +32,44 @@ static void direct_attend(LayerArgs a) {
     stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
 }
 """
-# The kernels of unfused.cu that are not the experts', whose copies have no emulation.
-_PROJECTIONS_CU = """#include "output.cuh"
-static void unfused_qkv(LayerArgs a) {
+# What mono does between its output projection and the layer's end, where no barrier stands.
+_FOLLOW_CU = """#include "down.cuh"
+#include "up.cuh"
+static void follow_up(LayerArgs a) {
     Stream s;
     s.open(smem);
-    run_qkv(a, s, smem);
+    Places places;
+    places.open(smem);
+    fill_up_shared(a, s);
+    PieceColumns x;
+    RouteAhead routing;
+    if (warp_id() == WARPS - 1) deal_live(a, deal_of(smem));
+    __syncthreads();
+    routing.fetch(a);
+    load_up_shared(a, x, smem);
+    deal_experts(a, routing, smem);
+    Ahead ahead(smem);
+    ask_up(a, ahead, smem);
+    const Deal& deal = deal_of(smem);
+    UpFeed feed(a, deal, s);
+    feed.fill(a, deal, s);
+    run_up(a, s, places, x, ahead, feed, Counted(), smem);
+    if (blockIdx.x == 0) store_deal(a, deal);
 }
-static void unfused_o(LayerArgs a) {
+static void follow_down(LayerArgs a) {
     Stream s;
     s.open(smem);
-    int next = 0;
-    fill_o(a, s, next);
-    const OutputAhead known(a);
-    run_o(a, s, known, smem);
+    Output outputs[OUT_OUTPUTS];
+    Deal& deal = deal_of(smem);
+    load_deal(a, deal);
+    fetch_outputs(a, a.mid, outputs);
+    __syncthreads();
+    DownFeed feed(a, deal, s);
+    feed.fill(a, deal, s);
+    run_down(a, s, feed, outputs, Following(), smem);
 }
 """
-_MADE = {"direct.cu": _DIRECT_CU, "projections.cu": _PROJECTIONS_CU}
+_MADE = {"direct.cu": _DIRECT_CU, "follow.cu": _FOLLOW_CU}
 _ENTRY = """%s
 static Kernel kernels[] = {%s};
 extern "C" void run_kernel(int number, int block, const LayerArgs* a) {
@@ -61,9 +82,14 @@ ATTENTION = {
     "direct.cu": ("direct_scores", "direct_attend"),
 }
 DENSE_LAYER = {
-    "projections.cu": ("unfused_qkv", "unfused_o"),
+    "unfused.cu": ("unfused_qkv", "unfused_o"),
     "full.cu": ("unfused_full",),
     "dense.cu": ("unfused_dense_up", "unfused_dense_down"),
+}
+EXPERTS = {"unfused.cu": ("unfused_o", "unfused_router", "unfused_up", "unfused_down")}
+FOLLOWING = {
+    "unfused.cu": ("unfused_qkv", "unfused_o"),
+    "follow.cu": ("follow_up", "follow_down"),
 }
 
 

@@ -4,9 +4,18 @@
 #include "emulated.h"
 
 constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200, PLACES_BYTES = 64, PLACES_AT = EMULATED_SHARED - PLACES_BYTES;
-inline void open_barrier(u32, int) {}
-inline void arrive_at(u32) {}
-inline void wait_for(u32, u32) {}
+constexpr int MOST_TRIES = 1 << 22;
+struct Barrier { int arrivals, left; u32 phase; };
+inline Barrier barriers[PLACES_BYTES / 8];
+inline Barrier& barrier_at(u32 address) { return barriers[(address - PLACES_AT) / 8]; }
+inline void open_barrier(u32 barrier, int arrivals) { barrier_at(barrier) = {arrivals, arrivals, 0}; }
+inline void arrive_at(u32 barrier) {
+    Barrier& b = barrier_at(barrier);
+    if (--b.left == 0) b.left = b.arrivals, ++b.phase;
+}
+inline void wait_for(u32 barrier, u32 parity) {
+    while ((barrier_at(barrier).phase & 1) == parity) relax();
+}
 struct Slot {
     unsigned put = 0, arrived = 0;  // how many pieces it was asked to hold, and held
     const u8* from;

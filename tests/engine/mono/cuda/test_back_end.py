@@ -20,7 +20,7 @@ from infx.engine.mono.cuda import back_end
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
-from infx.engine.mono.cuda.gave_up import FOR_SCORE, STAGES, GiveUpRecord
+from infx.engine.mono.cuda.gave_up import WAITS, GiveUpRecord
 from infx.engine.mono.cuda.probed import few_layers
 from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.cuda.setting import KINDS
@@ -347,11 +347,9 @@ def test_pages_of_infx_lie_as_kernels_read_them(kind: str) -> None:
 
 def test_waits_are_those_of_the_kernels() -> None:
     text = (KERNELS / "sync.cuh").read_text()
-    found = re.search(r"enum Wait \{ AFTER_QKV = 1, (.*?) \};", text)
+    found = re.search(r"enum Wait \{ (AFTER_QKV) = 1, (.*?) \};", text)
     assert found
-    *stages, last = found[1].split(", ")
-    assert ("qkv", *(name.removeprefix("AFTER_").lower() for name in stages)) == STAGES
-    assert (last, FOR_SCORE) == ("FOR_SCORE", 1 + len(STAGES))
+    assert [found[1], *found[2].split(", ")] == list(WAITS)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +357,8 @@ def test_waits_are_those_of_the_kernels() -> None:
     [
         (3, r"block 77 waited too long for the others behind stage attention .*0x80000083"),
         (7, r"block 77 waited too long for a score .*0x80000083"),
+        (8, r"block 77 waited too long for an expert's numbers .*0x80000083"),
+        (9, r"block 77 waited too long for number 9 "),
     ],
 )
 def test_a_wait_that_gave_up_is_heard_of(hosted: Hosted, wait: int, told: str) -> None:

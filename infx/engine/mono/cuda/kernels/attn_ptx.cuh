@@ -45,8 +45,6 @@ __device__ __forceinline__ void copy_async_4(void* to, const void* from, bool th
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                  ::"r"(shared_address(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
 }
-// Wait for the thread's own copies.
-__device__ __forceinline__ void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 // Bring a line close before it is wanted.
 __device__ __forceinline__ void touch(const void* p) {
     asm volatile("prefetch.global.L1 [%0];" ::"l"(p));

@@ -34,10 +34,37 @@ __device__ __forceinline__ uint4 load_once(const void* p) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
+__device__ __forceinline__ u32 load_acquire(const u32* p) {
+    u32 v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+// Count, behind what the warp wrote before: the counting lane's release comes after all lanes met.
+__device__ __forceinline__ void count_at_l2(u32* p) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory");
+}
+// Count where L2 has it; return what was there. What follows `last` is 0.
+__device__ __forceinline__ u32 next_at_l2(u32* p, u32 last) {
+    u32 was;
+    asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(was) : "l"(p), "r"(last) : "memory");
+    return was;
+}
+// Add where L2 has it.
+__device__ __forceinline__ void add_at_l2(long long* p, long long n) {
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(n) : "memory");
+}
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 __device__ __forceinline__ u32 shared_address(const void* p) {
     return (u32)__cvta_generic_to_shared(p);
 }
+
+// Copy 16 bytes to shared memory without waiting; and wait for the thread's own copies.
+__device__ __forceinline__ void copy_16(void* to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Between two looks at a word that another warp or block writes.
+__device__ __forceinline__ void relax() {}
 
 // Two numbers in one register, the first in the low half.
 __device__ __forceinline__ u32 to_f16x2(float low, float high) {

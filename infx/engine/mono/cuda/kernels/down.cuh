@@ -1,7 +1,7 @@
 // The experts' second matrices: all experts of a block's tiles of the stream, then their sum in each
 // row's own order.
 #pragma once
-#include "experts.cuh"
+#include "follow.cuh"
 
 constexpr int PARTS = EXPERT_SIZE / PIECE_SLICE;  // 2 parts of K, a warp each; pairs of warps share the units
 static_assert(4 * OUT_TASKS * PAIRS * PARTS * 16 <= AHEAD_AT, "down's sums fit the stage's memory");
@@ -91,8 +91,9 @@ __device__ __forceinline__ void write_routing(const LayerArgs& a, const Deal& de
     a.routing[row * 2 * TOPK + TOPK + slot] = expert == NOBODY ? 0.0f : deal.weight[row][slot];
 }
 
-// `outputs` are the thread's, made before the wait for `up`.
-__device__ __forceinline__ void run_down(const LayerArgs& a, Stream& s, DownFeed& feed, const Output (&outputs)[OUT_OUTPUTS], char* smem) {
+// `outputs` are the thread's, made before the wait for `up`; `behind` knows which experts are there.
+template <class Ups>
+__device__ __forceinline__ void run_down(const LayerArgs& a, Stream& s, DownFeed& feed, const Output (&outputs)[OUT_OUTPUTS], Ups behind, char* smem) {
     const Deal& deal = deal_of(smem);
     float* sums = (float*)smem;
     PieceColumns x;
@@ -103,7 +104,7 @@ __device__ __forceinline__ void run_down(const LayerArgs& a, Stream& s, DownFeed
     int next = range.first / OUT_TASKS, tile = range.pair, index = MOST_CHOSEN, run = range.shared, loaded = -1;
     if (!range.shared && range.first < range.end) index = next++, tile = range.first % OUT_TASKS, run = OUT_TASKS - tile;
     int left = range.end - range.first + range.shared, rows = deal.count[index];
-    if (left) ahead.ask(deal, index, from);
+    if (left && behind.there(a, deal, index)) ahead.ask(deal, index, from);
     mark(a, 40);
 #pragma unroll 1
     for (; left; --left) {
@@ -111,10 +112,11 @@ __device__ __forceinline__ void run_down(const LayerArgs& a, Stream& s, DownFeed
 #pragma unroll 1
         for (int half = 0; 8 * half < rows; ++half) {
             if (loaded != half) {
+                behind.await(a, deal, index);
                 load_columns(deal, x, ahead, index, half, from);
                 columns.set(deal, index, half, range.part);
                 loaded = half;
-                if (left > run) ahead.ask(deal, next, from);
+                if (left > run && behind.there(a, deal, next)) ahead.ask(deal, next, from);
             }
             float c[4];
             multiply_piece(c, x, piece);

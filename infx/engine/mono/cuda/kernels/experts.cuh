@@ -28,8 +28,7 @@ struct Ahead {
         __syncwarp();  // All lanes have read what was there.
 #pragma unroll 1
         for (int i = lane_id(); i < count * CHUNKS; i += 32)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                         ::"r"(shared_address(rows + 16 * i)), "l"(from(deal.pair[index][i / CHUNKS]) + 8 * (i % CHUNKS)) : "memory");
+            copy_16(rows + 16 * i, from(deal.pair[index][i / CHUNKS]) + 8 * (i % CHUNKS));
         of = index;
     }
 };
@@ -40,7 +39,7 @@ __device__ __forceinline__ void load_columns(const Deal& deal, PieceColumns& x, 
     int at = 8 * h + (lane_id() >> 2), q = lane_id() & 3;
     bool mine = at < deal.count[index], there = ahead.of == index;
     if (there) {
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        copies_done();
         __syncwarp();
     }
     const char* kept = ahead.rows + at * SLICE_BYTES + 32 * q;

@@ -13,12 +13,24 @@ __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places&
     prepare_attention(a);
     after_previous();
     run_qkv(a, s, smem);
+    empty_totals(a);
+    empty_counts(a);
     u32 token = attend(a, s, smem);
     const OutputAhead known(a);
     grid_wait(a, token, AFTER_ATTENTION);
 
     run_o(a, s, known, smem);
     token = grid_arrive(a);
+    PieceColumns x;
+    RouteAhead routing;
+#if LOGITS_IN_O
+    fill_up_shared(a, s);
+    if (warp_id() == WARPS - 1) deal_live(a, deal_of(smem));
+    mark(a, 29);
+    grid_wait(a, token, AFTER_O);
+    routing.fetch(a);
+    load_up_shared(a, x, smem);
+#else
     int router = 0;
     fill_router(a, s, router);
     mark(a, 14);
@@ -28,26 +40,35 @@ __device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places&
     token = grid_arrive(a);
     mark(a, 29);
     deal_shared(a, smem);
-    PieceColumns x;
     load_up_shared(a, x, smem);
     grid_wait(a, token, AFTER_ROUTER);
+#endif
 
     mark(a, 28);
-    deal_experts(a, smem);
+    deal_experts(a, routing, smem);
     mark(a, 32);
     Ahead ahead(smem);
     ask_up(a, ahead, smem);
     const Deal& deal = deal_of(smem);
     UpFeed up(a, deal, s);
     up.fill(a, deal, s);
-    run_up(a, s, places, x, ahead, up, smem);
+#if FOLLOW
+    run_up(a, s, places, x, ahead, up, Counted(), smem);
+    __syncthreads();  // down's sums lie where up's places were
+#else
+    run_up(a, s, places, x, ahead, up, Uncounted(), smem);
     token = grid_arrive(a);
+#endif
     DownFeed down(a, deal, s);
     down.fill(a, deal, s);
     Output outputs[OUT_OUTPUTS];
     fetch_outputs(a, a.mid, outputs);
     mark(a, 36);
+#if FOLLOW
+    run_down(a, s, down, outputs, Following(), smem);
+#else
     grid_wait(a, token, AFTER_UP);
 
-    run_down(a, s, down, outputs, smem);
+    run_down(a, s, down, outputs, Behind(), smem);
+#endif
 }

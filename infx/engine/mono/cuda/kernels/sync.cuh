@@ -11,14 +11,8 @@
 
 constexpr long long GIVE_UP_CYCLES = 400000000;  // about 0.2 s
 
-// Which wait gave up, in its record: one behind a stage, or one for a word of another block's scores.
-enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP, FOR_SCORE };
-
-__device__ __forceinline__ u32 load_acquire(const u32* p) {
-    u32 v;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
+// Which wait gave up, in its record: one behind a stage, or one for a word of another block's scores, or for an expert.
+enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP, FOR_SCORE, FOR_EXPERT };
 
 // Publish what the block wrote. All threads call it; the token is good in thread 0.
 __device__ __forceinline__ u32 grid_arrive(const LayerArgs& a) {

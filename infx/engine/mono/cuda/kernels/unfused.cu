@@ -25,6 +25,8 @@ KERNEL(unfused_qkv) {
     ask_qkv(a, s);
     after_previous();
     run_qkv(a, s, smem);
+    empty_totals(a);
+    empty_counts(a);
 }
 
 KERNEL(unfused_o) {
@@ -37,6 +39,7 @@ KERNEL(unfused_o) {
     run_o(a, s, known, smem);
 }
 
+#if !LOGITS_IN_O
 KERNEL(unfused_router) {
     Stream s;
     s.open(smem);
@@ -45,6 +48,7 @@ KERNEL(unfused_router) {
     after_previous();
     run_router(a, s, smem, [] {});
 }
+#endif
 
 KERNEL(unfused_up) {
     Stream s;
@@ -52,19 +56,28 @@ KERNEL(unfused_up) {
     Places places;
     places.open(smem);
     fill_up_shared(a, s);
+    PieceColumns x;
+    RouteAhead routing;
+#if LOGITS_IN_O
+    if (warp_id() == WARPS - 1) deal_live(a, deal_of(smem));
+    __syncthreads();
+    after_previous();
+    mark(a, 29);
+    routing.fetch(a);
+#else
     after_previous();
     mark(a, 29);
     deal_shared(a, smem);
-    PieceColumns x;
+#endif
     load_up_shared(a, x, smem);
-    deal_experts(a, smem);
+    deal_experts(a, routing, smem);
     mark(a, 32);
     Ahead ahead(smem);
     ask_up(a, ahead, smem);
     const Deal& deal = deal_of(smem);
     UpFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_up(a, s, places, x, ahead, feed, smem);
+    run_up(a, s, places, x, ahead, feed, Uncounted(), smem);
     if (blockIdx.x == 0) store_deal(a, deal);
 }
 
@@ -79,7 +92,7 @@ KERNEL(unfused_down) {
     __syncthreads();
     DownFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_down(a, s, feed, outputs, smem);
+    run_down(a, s, feed, outputs, Behind(), smem);
 }
 
 // What a pure read of the same bytes takes: every warp of 264 blocks sums 16 bytes a lane.
