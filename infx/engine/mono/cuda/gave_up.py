@@ -19,6 +19,7 @@ WAITS = {
     },
     "FOR_SCORE": "a score that another block makes",
     "FOR_EXPERT": "an expert's numbers that other blocks make",
+    "AFTER_DOWN": "the others behind stage down",
 }
 
 

@@ -180,6 +180,8 @@ inline unsigned atomicCAS(uint32_t* p, uint32_t seen, uint32_t to) { const uint3
 // ---- the vocabulary of common.cuh and attn_ptx.cuh -------------------------------------------
 #include "args.cuh"
 
+inline u32 thread_id() { return threadIdx.x; }
+inline u32 block_id() { return blockIdx.x; }
 inline int lane_id() { return threadIdx.x & 31; }
 inline u32 shared_address(const void* p) { return (u32)((const char*)p - smem); }
 inline int warp_id() { return threadIdx.x >> 5; }

@@ -9,6 +9,7 @@ struct Barrier { int arrivals, left; u32 phase; };
 inline Barrier barriers[PLACES_BYTES / 8];
 inline Barrier& barrier_at(u32 address) { return barriers[(address - PLACES_AT) / 8]; }
 inline void open_barrier(u32 barrier, int arrivals) { barrier_at(barrier) = {arrivals, arrivals, 0}; }
+inline void close_barrier(u32 barrier) { barrier_at(barrier) = {}; }
 inline void arrive_at(u32 barrier) {
     Barrier& b = barrier_at(barrier);
     if (--b.left == 0) b.left = b.arrivals, ++b.phase;

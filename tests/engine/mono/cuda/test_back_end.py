@@ -358,7 +358,7 @@ def test_waits_are_those_of_the_kernels() -> None:
         (3, r"block 77 waited too long for the others behind stage attention .*0x80000083"),
         (7, r"block 77 waited too long for a score .*0x80000083"),
         (8, r"block 77 waited too long for an expert's numbers .*0x80000083"),
-        (9, r"block 77 waited too long for number 9 "),
+        (1 + len(WAITS), rf"block 77 waited too long for number {1 + len(WAITS)} "),
     ],
 )
 def test_a_wait_that_gave_up_is_heard_of(hosted: Hosted, wait: int, told: str) -> None:

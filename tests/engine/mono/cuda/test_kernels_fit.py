@@ -14,6 +14,7 @@ from infx.engine.mono.shape import KINDS, Kind
 from tests.programs import needs
 
 MOST_REGISTERS = 128  # of 65,536 for 512 threads
+MOST_SPILLED = 256  # bytes a thread of four layers in a row
 # 177: constants of the shape that a kernel does not use.
 HOW = ("-cubin", f"-arch={ARCHITECTURE}", "-std=c++17", "-Xptxas", "-v")
 HOW += ("-Werror", "all-warnings", "-diag-suppress", "177")
@@ -52,10 +53,15 @@ def test_kernels_fit(
 @pytest.mark.slow
 @needs("nvcc")
 @pytest.mark.parametrize("rows", [1, 16])
-@pytest.mark.parametrize(("file", "kernels"), [("unfused.cu", 5), ("mono.cu", 1)])
-def test_kernels_to_be_measured_fit(tmp_path: Path, file: str, kernels: int, rows: int) -> None:
-    defines = {"LOGITS_IN_O": 1, "FOLLOW": 1, "DEALT_TASKS": 12}
-    check(tmp_path, file, kernels, rows, "sparse", "fp8", "fp8", **defines)
+@pytest.mark.parametrize(
+    ("file", "kernels", "spilled"),
+    [("unfused.cu", 5, 0), ("mono.cu", 1, 0), ("mono_layers.cu", 1, MOST_SPILLED)],
+)
+def test_kernels_to_be_measured_fit(
+    tmp_path: Path, file: str, kernels: int, spilled: int, rows: int
+) -> None:
+    defines = {"LOGITS_IN_O": 1, "FOLLOW": 1, "DEALT_TASKS": 12 * (file != "mono_layers.cu")}
+    check(tmp_path, file, kernels, rows, "sparse", "fp8", "fp8", spilled, **defines)
 
 
 def check(
@@ -66,6 +72,7 @@ def check(
     kind: Kind,
     kv: str,
     index: str,
+    spilled: int = 0,
     **defines: int,
 ) -> None:
     caches = {"KV_KIND": CACHE_KINDS.index(kv), "INDEX_KIND": CACHE_KINDS.index(index)}
@@ -81,4 +88,4 @@ def check(
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill", done.stderr)]
     assert len(registers) == kernels
     assert max(registers) <= MOST_REGISTERS
-    assert max(spills) == 0
+    assert max(spills) <= spilled

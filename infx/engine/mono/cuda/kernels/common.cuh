@@ -3,11 +3,29 @@
 #pragma once
 #include "args.cuh"
 
-__device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
-__device__ __forceinline__ int warp_id() { return threadIdx.x >> 5; }
+// Who runs: through these everywhere but in functions that are not inlined. Where several layers stand one
+// behind the other (mono_layers.cu) each reads them anew, from registers that the kernel declares: what
+// follows from them alone would be kept from layer to layer, and spills.
+#ifndef IDS_IN_REGISTERS
+#define thread_id() threadIdx.x
+#define block_id() blockIdx.x
+#else
+__device__ __forceinline__ u32 thread_id() {
+    u32 own;
+    asm volatile("mov.u32 %0, own_thread;" : "=r"(own));
+    return own;
+}
+__device__ __forceinline__ u32 block_id() {
+    u32 own;
+    asm volatile("mov.u32 %0, own_block;" : "=r"(own));
+    return own;
+}
+#endif
+__device__ __forceinline__ int lane_id() { return thread_id() & 31; }
+__device__ __forceinline__ int warp_id() { return thread_id() >> 5; }
 // The same, and the compiler knows that it is the warp's: addresses made from it are uniform. All
 // lanes must call it together.
-__device__ __forceinline__ int uniform_warp() { return __shfl_sync(~0u, threadIdx.x >> 5, 0); }
+__device__ __forceinline__ int uniform_warp() { return __shfl_sync(~0u, thread_id() >> 5, 0); }
 
 // What other blocks wrote in this launch is read from L2: an L1 line may be older.
 __device__ __forceinline__ float4 load_l2(const float* p) {
@@ -156,7 +174,7 @@ __device__ __forceinline__ void after_previous() {
 #if TRACE
 constexpr int MARKS = 64;
 __device__ __forceinline__ void mark(const LayerArgs& a, int point) {
-    if (threadIdx.x == 0) a.trace[blockIdx.x * MARKS + point] = clock64();
+    if (thread_id() == 0) a.trace[block_id() * MARKS + point] = clock64();
 }
 #else
 __device__ __forceinline__ void mark(const LayerArgs&, int) {}

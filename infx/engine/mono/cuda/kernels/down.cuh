@@ -32,7 +32,7 @@ struct DownFeed {
         else if (left) go_on(a, deal, range.first % OUT_TASKS);
     }
     __device__ __forceinline__ const u8* piece(const LayerArgs& a, int expert, int tile) const {
-        return a.down + ((size_t)(expert * PARTS + range.part) * OUT_TILES + OUT_TASKS * blockIdx.x + tile) * SLOT_BYTES;
+        return a.down + ((size_t)(expert * PARTS + range.part) * OUT_TILES + OUT_TASKS * block_id() + tile) * SLOT_BYTES;
     }
     __device__ __forceinline__ void go_on(const LayerArgs& a, const Deal& deal, int tile) {
         from = piece(a, deal.list[index++], tile), run = OUT_TASKS - tile;
@@ -85,8 +85,8 @@ __device__ __forceinline__ float mix(const Deal& deal, const Output& to, const f
 }
 
 __device__ __forceinline__ void write_routing(const LayerArgs& a, const Deal& deal) {
-    if (blockIdx.x != 0 || threadIdx.x >= ROWS * TOPK) return;
-    int row = threadIdx.x / TOPK, slot = threadIdx.x % TOPK, expert = deal.expert[threadIdx.x];
+    if (block_id() != 0 || thread_id() >= ROWS * TOPK) return;
+    int row = thread_id() / TOPK, slot = thread_id() % TOPK, expert = deal.expert[thread_id()];
     a.routing[row * 2 * TOPK + slot] = expert == NOBODY ? -1.0f : expert;
     a.routing[row * 2 * TOPK + TOPK + slot] = expert == NOBODY ? 0.0f : deal.weight[row][slot];
 }

@@ -68,10 +68,14 @@ struct Places {
         sums = (float*)smem, warp = uniform_warp(), own = sums_of_warp<PLACE_ROWS>(sums, warp);
         left = shared_address(smem + PLACES_AT), free = left + 8 * PLACES;
         count = 0;
-        if (threadIdx.x < PLACES) {
-            open_barrier(left + 8 * threadIdx.x, WARPS);
-            open_barrier(free + 8 * threadIdx.x, 1);
+        if (thread_id() < PLACES) {
+            open_barrier(left + 8 * thread_id(), WARPS);
+            open_barrier(free + 8 * thread_id(), 1);
         }
+    }
+    // All warps are done with all places.
+    __device__ __forceinline__ void close() const {
+        if (thread_id() < PLACES) close_barrier(left + 8 * thread_id()), close_barrier(free + 8 * thread_id());
     }
     // Leave the warp's sums of the next task: [warp][row of the half][outputs].
     __device__ __forceinline__ void leave(const float (&c)[4], int rows) {

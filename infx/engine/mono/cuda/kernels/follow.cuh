@@ -15,7 +15,7 @@ __device__ __forceinline__ int turn_of(int index) { return index == MOST_CHOSEN 
 
 // All counts begin at nothing: before any block has routed, after all of the last layer.
 __device__ __forceinline__ void empty_counts(const LayerArgs& a) {
-    if ((FOLLOW || DEALT) && blockIdx.x == 0 && threadIdx.x <= MOST_CHOSEN + 1) a.up_counts[threadIdx.x] = 0;
+    if ((FOLLOW || DEALT) && block_id() == 0 && thread_id() <= MOST_CHOSEN + 1) a.up_counts[thread_id()] = 0;
 }
 
 // What `up` does once a warp has written a task's numbers, and what `down` does before it reads an expert's.

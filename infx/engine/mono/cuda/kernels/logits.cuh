@@ -46,7 +46,7 @@ __device__ __forceinline__ float logit_of(u32 low, u32 high) {
 
 // All shares of a step are added to nothing: before any block's projection is done, after all of the last layer.
 __device__ __forceinline__ void empty_totals(const LayerArgs& a) {
-    if (LOGITS_IN_O && !DENSE_MLP && blockIdx.x < EXPERTS && threadIdx.x < ROWS) a.logit_totals[threadIdx.x * EXPERTS + blockIdx.x] = 0;
+    if (LOGITS_IN_O && !DENSE_MLP && block_id() < EXPERTS && thread_id() < ROWS) a.logit_totals[thread_id() * EXPERTS + block_id()] = 0;
 }
 
 // 16 experts a warp of the first ones, times the slice that the block's tiles of the stream are.
@@ -54,7 +54,7 @@ struct RouterOfTiles {
     static constexpr int PITCH = ROUTER_SLICE + 4;
     uint4 w[ROUTER_STEPS];
     __device__ __forceinline__ void load(const LayerArgs& a) {
-        int part = blockIdx.x / WARPS, slice = blockIdx.x % WARPS, tile = warp_id();
+        int part = block_id() / WARPS, slice = block_id() % WARPS, tile = warp_id();
         if (part >= ROUTER_PARTS || tile >= ROUTER_TILES) return;
         const u8* from = a.router + ((size_t)(part * ROUTER_TILES + tile) * WARPS + slice) * (ROUTER_STEPS * 512) + 16 * lane_id();
 #pragma unroll

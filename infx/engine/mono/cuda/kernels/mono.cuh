@@ -8,10 +8,12 @@
 // Weights of the next stage are asked for behind the arrival, whose release waits for what is under way;
 // only o's (attn_mono.cuh) and the shared expert's first piece go ahead of it, where memory has nothing else
 // to do. And what a stage waits for first is asked for before what it needs later: memory answers in order.
-__device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, char* smem) {
+// `behind_last` waits for the layer before.
+template <class Wait>
+__device__ __forceinline__ void run_layer(const LayerArgs& a, Stream& s, Places& places, const Wait& behind_last, char* smem) {
     ask_qkv(a, s);
     prepare_attention(a);
-    after_previous();
+    behind_last();
     run_qkv(a, s, smem);
     empty_totals(a);
     empty_counts(a);

@@ -13,7 +13,7 @@ constexpr int NORMED_FLOATS = LOGITS ? ROWS * RouterOfTiles::PITCH : 0;
 constexpr int FOLDED_ROWS = 1;
 constexpr bool FOLDED = LAYER_KIND != DENSE && ROWS <= FOLDED_ROWS;
 
-__device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
+__device__ __forceinline__ int out_tiles_of_block() { return block_id() < OUT_BLOCKS ? OUT_TASKS : 0; }
 // Outputs of the block's tiles that a thread writes.
 constexpr int OUT_OUTPUTS = (OUT_TASKS * ROWS * 16 + THREADS - 1) / THREADS;
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ float add_ranks(float residual, float own) {
 // Ask for no more than `most` of the block's pieces.
 __device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
     s.fill(next, min(out_tiles_of_block(), next + most), 2048, [&](int i) {
-        return a.o + (s.warp * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
+        return a.o + (s.warp * OUT_TILES + OUT_TASKS * block_id() + i) * 2048;
     });
 }
 
@@ -38,10 +38,10 @@ struct Output {
     bool mine, live;
     float residual;
     __device__ __forceinline__ void fetch(const LayerArgs& a, const float* stream, int n) {
-        int i = threadIdx.x + n * THREADS;
+        int i = thread_id() + n * THREADS;
         out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
         mine = at < out_tiles_of_block();
-        feature = 16 * (OUT_TASKS * blockIdx.x + at) + out;
+        feature = 16 * (OUT_TASKS * block_id() + at) + out;
         residual = mine ? load_l2_one(stream + row * HIDDEN + feature) : 0.0f;
         live = mine && __ldg(a.batch_ids + row) >= 0;
     }
@@ -151,7 +151,7 @@ __device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const Outpu
     mark(a, 10);
     load_attended(a, x, smem);
     mark(a, 11);
-    if (blockIdx.x >= OUT_BLOCKS) return;
+    if (block_id() >= OUT_BLOCKS) return;
     multiply_out_tiles(s, x, own);
     mark(a, 12);
     float *normed = sums + OUT_TASKS * SUMS_FLOATS, *squares = normed + NORMED_FLOATS;  // [row][PITCH]; [task][row]
@@ -164,11 +164,11 @@ __device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const Outpu
     }
     __syncthreads();
     if (LOGITS) known.router.add(a, normed);
-    if (threadIdx.x < ROWS) {
+    if (thread_id() < ROWS) {
         float total = 0;
 #pragma unroll
-        for (int i = 0; i < OUT_TASKS; ++i) total += squares[i * ROWS + threadIdx.x];
-        a.mid_squares[blockIdx.x * ROWS + threadIdx.x] = total;
+        for (int i = 0; i < OUT_TASKS; ++i) total += squares[i * ROWS + thread_id()];
+        a.mid_squares[block_id() * ROWS + thread_id()] = total;
     }
     mark(a, 13);
 }

@@ -6,8 +6,8 @@
 #include "output.cuh"
 
 __device__ __forceinline__ void fill_router(const LayerArgs& a, Stream& s, int& next) {
-    s.fill(next, blockIdx.x < ROUTER_TASKS ? 1 : 0, 1536, [&](int) {
-        return a.router + ((size_t)blockIdx.x * WARPS + s.warp) * 1536;
+    s.fill(next, block_id() < ROUTER_TASKS ? 1 : 0, 1536, [&](int) {
+        return a.router + ((size_t)block_id() * WARPS + s.warp) * 1536;
     });
 }
 
@@ -15,8 +15,8 @@ __device__ __forceinline__ void fill_router(const LayerArgs& a, Stream& s, int& 
 template <class Behind>
 __device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* smem, const Behind& behind) {
     mark(a, 20);
-    if (blockIdx.x >= ROUTER_TASKS) return behind();
-    int part = blockIdx.x / ROUTER_TILES, tile = blockIdx.x % ROUTER_TILES, lane = lane_id();
+    if (block_id() >= ROUTER_TASKS) return behind();
+    int part = block_id() / ROUTER_TILES, tile = block_id() % ROUTER_TILES, lane = lane_id();
     int first = part * (HIDDEN / ROUTER_PARTS) + s.warp * ROUTER_SLICE + 4 * (lane & 3);
     RouterColumns x;
     float4 mid[HALVES][3];
@@ -45,8 +45,8 @@ __device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* 
 #pragma unroll
     for (int h = 0; h < HALVES; ++h) leave_sums(sums_of_warp(sums, s.warp), c[h], h, 1.0f, 1.0f, ROWS);
     __syncthreads();
-    if (threadIdx.x < 16 * ROWS) {
-        int out = threadIdx.x % 16, row = threadIdx.x / 16;
+    if (thread_id() < 16 * ROWS) {
+        int out = thread_id() % 16, row = thread_id() / 16;
         a.logit_sums[(part * ROWS + row) * EXPERTS + 16 * tile + out] = sum_warps(sums, row, out);
     }
     mark(a, 21);
@@ -213,7 +213,7 @@ struct RouteAhead {
     }
     __device__ __forceinline__ void route(const LayerArgs& a, Deal& deal, int row) {
         float own = factor(deal, row);
-        if (LOGITS_IN_O && blockIdx.x == 0) show(a, row);
+        if (LOGITS_IN_O && block_id() == 0) show(a, row);
         if (__ldg(a.batch_ids + row) >= 0) {
             if (!LOGITS_IN_O) logits.load(a, row);
             route_row(a, deal, row, own, logits);
@@ -227,7 +227,7 @@ __device__ __forceinline__ void deal_experts(const LayerArgs& a, RouteAhead& kno
     int lane = lane_id(), warp = warp_id();
     if (warp < ROWS) known.route(a, deal, warp);
     __syncthreads();
-    int chosen = 0, before = 0, expert = threadIdx.x;
+    int chosen = 0, before = 0, expert = thread_id();
 #pragma unroll
     for (int word = 0; word < EXPERTS / 32; ++word) {
         u32 seen = deal.seen[word];
@@ -243,6 +243,6 @@ __device__ __forceinline__ void deal_experts(const LayerArgs& a, RouteAhead& kno
         }
         deal.list[before] = expert, deal.count[before] = count;
     }
-    if (threadIdx.x == 0) deal.chosen = chosen;
+    if (thread_id() == 0) deal.chosen = chosen;
     __syncthreads();
 }

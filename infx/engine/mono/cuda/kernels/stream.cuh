@@ -42,6 +42,10 @@ __device__ __forceinline__ bool elected() {
     return own;
 }
 
+__device__ __forceinline__ void close_barrier(u32 barrier) {
+    asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 struct Stream {
     int warp;
     char* data;              // the warp's slots
@@ -60,6 +64,12 @@ struct Stream {
         if (lane_id() < RING_SLOTS) open_barrier(arrived + 8 * lane_id(), 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         __syncwarp();
+    }
+
+    // Nothing is under way. It may be opened again.
+    __device__ __forceinline__ void close() {
+        __syncwarp();
+        if (lane_id() < RING_SLOTS) close_barrier(arrived + 8 * lane_id());
     }
 
     __device__ __forceinline__ void put(const u8* from, u32 bytes) {

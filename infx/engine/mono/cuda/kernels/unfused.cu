@@ -13,10 +13,10 @@ extern __shared__ __align__(128) char smem[];
 
 // `up` routes in every block; one tells `down` what it found.
 __device__ __forceinline__ void store_deal(const LayerArgs& a, const Deal& deal) {
-    for (int i = threadIdx.x; i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)a.deal)[i] = ((const u32*)&deal)[i];
+    for (int i = thread_id(); i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)a.deal)[i] = ((const u32*)&deal)[i];
 }
 __device__ __forceinline__ void load_deal(const LayerArgs& a, Deal& deal) {
-    for (int i = threadIdx.x; i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)&deal)[i] = __ldcg((const u32*)a.deal + i);
+    for (int i = thread_id(); i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)&deal)[i] = __ldcg((const u32*)a.deal + i);
 }
 
 KERNEL(unfused_qkv) {
@@ -78,7 +78,7 @@ KERNEL(unfused_up) {
     UpFeed feed(a, deal, s);
     feed.fill(a, deal, s);
     run_up(a, s, places, x, ahead, feed, Uncounted(), smem);
-    if (blockIdx.x == 0) store_deal(a, deal);
+    if (block_id() == 0) store_deal(a, deal);
 }
 
 KERNEL(unfused_down) {
@@ -99,7 +99,7 @@ KERNEL(unfused_down) {
 extern "C" __global__ void __launch_bounds__(1024, 1) read_only(const u8* from, u64 bytes, u32* out) {
     u32 sum = 0;
     const uint4* p = (const uint4*)from;
-    u64 count = bytes / 16, step = (u64)gridDim.x * blockDim.x, i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 count = bytes / 16, step = (u64)gridDim.x * blockDim.x, i = (u64)block_id() * blockDim.x + thread_id();
     for (; i + 7 * step < count; i += 8 * step) {
         uint4 v[8];
 #pragma unroll

@@ -5,14 +5,14 @@
 static_assert(PIECE_SLICE * WARPS == HIDDEN, "a warp's slice of K is a piece");
 static_assert(UP_TILES <= BLOCKS, "the shared expert's tasks are one round");
 
-__device__ __forceinline__ bool has_shared_tile() { return blockIdx.x < UP_TILES; }
+__device__ __forceinline__ bool has_shared_tile() { return block_id() < UP_TILES; }
 
 // A block's tasks of the chosen experts: union index * UP_TILES + tile. Blocks 0 to 95 have a task of
 // the shared expert each (known before the routing); the others get one more of the chosen. Those from
 // `fixed` on, at most DEALT a block, are tickets.
 struct UpRange {
     int first, end;
-    __device__ __forceinline__ explicit UpRange(int chosen) : first(edge(blockIdx.x, chosen)), end(edge(blockIdx.x + 1, chosen)) {}
+    __device__ __forceinline__ explicit UpRange(int chosen) : first(edge(block_id(), chosen)), end(edge(block_id() + 1, chosen)) {}
     static __device__ __forceinline__ int fixed(int chosen) { return max(0, chosen * UP_TILES - DEALT * BLOCKS); }
     static __device__ __forceinline__ int edge(int block, int chosen) {
         int all = DEALT ? block * (fixed(chosen) + UP_TILES) : block * (chosen + 1) * UP_TILES;
@@ -62,7 +62,7 @@ __device__ __forceinline__ const u8* up_piece(const LayerArgs& a, const Stream& 
     return a.up + ((size_t)(expert * WARPS + s.warp) * UP_TILES + tile) * SLOT_BYTES;
 }
 __device__ __forceinline__ void fill_up_shared(const LayerArgs& a, Stream& s) {
-    if (has_shared_tile()) s.put(up_piece(a, s, EXPERTS, blockIdx.x), SLOT_BYTES);
+    if (has_shared_tile()) s.put(up_piece(a, s, EXPERTS, block_id()), SLOT_BYTES);
 }
 
 // What is asked for next of the chosen experts' pieces: tiles of an expert lie one behind the other.
@@ -205,7 +205,7 @@ __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& pl
                 places.give_back(done);
                 tell(a, earlier.index());
             }
-            earlier = before, before = UpTask(now, shared ? blockIdx.x : tile, half);
+            earlier = before, before = UpTask(now, shared ? block_id() : tile, half);
         }
         s.release();
         feed.fill(a, deal, s);
