@@ -13,7 +13,7 @@ import numpy.typing as npt
 from infx.engine.mono.cpu.kinds import kinds_of, layer_shape
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.borrowed import cache_faults, cache_fields, weight_faults
-from infx.engine.mono.cuda.compiling import compile_all
+from infx.engine.mono.cuda.compiling import are_kept, compile_all
 from infx.engine.mono.cuda.device import cuda_refusal
 from infx.engine.mono.cuda.gave_up import GiveUpRecord
 from infx.engine.mono.cuda.pack import field_sizes
@@ -171,7 +171,14 @@ class CudaBackEnd:
 
     def _refuse_machine(self) -> Refusal | None:
         needed = sum(map(scratch_bytes, WIDTHS)) + rotary_table("meta").nbytes
-        return cuda_refusal(needed, self._number)
+        return cuda_refusal(needed, self._number, compiled=self._are_compiled())
+
+    def _are_compiled(self) -> bool:
+        """Return whether all builds of `WIDTHS` are on disk; caches of other kinds have none."""
+        if not {self._cache_kinds.kv, self._cache_kinds.index} <= set(KINDS):
+            return False
+        builds = (source for width in WIDTHS for source in self._arms(width).sources)
+        return are_kept(builds, self._folder)
 
     def _faults(self) -> Iterator[Refusal]:
         """Yield what kernels could not read of what is borrowed; of nothing after `close`."""

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,7 +23,14 @@ from infx.engine.kept import cache_folder
 from infx.engine.mono.cuda.source import ARCHITECTURE, BuildSource
 from infx.engine.mono.refusal import Refusal
 
-__all__ = ["compile_all", "compile_cubin", "cubin_folder", "cubin_of", "refuse_compiler"]
+__all__ = [
+    "are_kept",
+    "compile_all",
+    "compile_cubin",
+    "cubin_folder",
+    "cubin_of",
+    "refuse_compiler",
+]
 
 
 def cubin_folder() -> Path:
@@ -38,6 +46,11 @@ def refuse_compiler() -> Refusal | None:
         "mono-no-compiler",
         "neither cuda.core (NVRTC) nor nvcc is installed: install cuda-core, or set mono: off",
     )
+
+
+def are_kept(sources: Iterable[BuildSource], folder: Path | None = None) -> bool:
+    """Return whether all of ``sources`` are on disk, so that nobody compiles them."""
+    return all(_kept_at(source, folder).exists() for source in sources)
 
 
 def cubin_of(source: BuildSource, folder: Path | None = None) -> bytes:
@@ -61,10 +74,17 @@ def compile_all(sources: Iterable[BuildSource], folder: Path | None = None) -> N
             cubin_of(source, folder)
         return
     # Spawned: a process that holds a device must not be forked.
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
-        for fault in processes.map(_fault_of, missing, itertools.repeat(folder)):
-            if fault:
-                raise InfraError(*fault)
+    try:
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+            for fault in processes.map(_fault_of, missing, itertools.repeat(folder)):
+                if fault:
+                    raise InfraError(*fault)
+    except BrokenProcessPool as error:
+        raise InfraError(
+            "mono-build-failed",
+            f"a process that compiled one of {len(missing)} builds was killed:"
+            " see that memory is free (about 1 GB a core), and start again",
+        ) from error
 
 
 def _fault_of(source: BuildSource, folder: Path | None) -> tuple[str, str] | None:
@@ -81,6 +101,8 @@ def compile_cubin(source: BuildSource) -> bytes:
 
     Raises InfraError (``mono-build-failed``).
     """
+    if refusal := refuse_compiler():
+        raise InfraError("mono-build-failed", f"{source.key} is not on disk: {refusal.sentence}")
     return _by_nvrtc(source) if _has_nvrtc() else _by_nvcc(source)
 
 

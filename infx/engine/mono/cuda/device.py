@@ -39,16 +39,20 @@ class DeviceFacts:
     others: int | None = None
 
 
-def cuda_refusal(needed_bytes: int = 0, number: int = 0) -> Refusal | None:
+def cuda_refusal(
+    needed_bytes: int = 0, number: int = 0, *, compiled: bool = False
+) -> Refusal | None:
     """Return why GPU ``number`` of this machine cannot run the kernels now, or None.
 
     ``needed_bytes`` are those still to be taken: of weights, caches and scratch not yet made.
+    ``compiled``: no build is missing on disk, so a machine without a compiler will do.
     """
     try:
         facts: DeviceFacts | InfraError = device_facts(number)
     except InfraError as error:
         facts = error
-    return refuse_device(facts, needed_bytes) or _refuse_torch() or refuse_compiler()
+    refusal = refuse_device(facts, needed_bytes) or _refuse_torch()
+    return refusal or (None if compiled else refuse_compiler())
 
 
 def device_facts(number: int = 0) -> DeviceFacts:

@@ -6,6 +6,7 @@ import re
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,8 @@ def test_a_shared_gpu_is_refused_to_mono_and_unfused_layers_serve(
     shared = Refusal("mono-residency", "1 other processes compute on NVIDIA H200")
     asked: list[tuple[int, int]] = []
 
-    def refuse(*of: int) -> Refusal:
+    def refuse(*of: int, compiled: bool) -> Refusal:
+        assert compiled  # of toys there is nothing to compile
         asked.append(of)
         return shared
 
@@ -286,10 +288,27 @@ def test_a_shared_gpu_is_refused_to_mono_and_unfused_layers_serve(
     assert [arm for arm, *_ in ToyArms.launches] == ["unfused"]
 
 
+def test_a_machine_needs_a_compiler_for_what_is_not_on_disk(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found: list[bool] = []
+    monkeypatch.setattr(back_end, "Arms", Arms)
+    monkeypatch.setattr(
+        back_end, "cuda_refusal", lambda *_, compiled: found.append(compiled) or None
+    )
+    hosted_here = CudaBackEnd(hosted.model, [], hosted.cache, tmp_path)
+    hosted_here.refuse()
+    for width in back_end.WIDTHS:
+        for source in hosted_here._arms(width).sources:
+            (tmp_path / f"{source.key}.cubin").touch()
+    hosted_here.refuse()
+    assert found == [False, True]
+
+
 def test_of_several_faults_the_shape_is_said_then_the_machine_then_what_is_borrowed(
     hosted: Hosted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(back_end, "cuda_refusal", lambda *_: Refusal("mono-device", "none"))
+    monkeypatch.setattr(back_end, "cuda_refusal", lambda *_, **__: Refusal("mono-device", "none"))
     longer = replace(hosted.model, rope_theta=1e6)
     found = [CudaBackEnd(model, [], hosted.cache).refuse() for model in (longer, hosted.model)]
     assert [refusal and refusal.code for refusal in found] == ["mono-shape", "mono-device"]

@@ -76,6 +76,27 @@ def test_builds_are_compiled_side_by_side_and_the_first_that_fails_is_named(tmp_
     assert raised.value.code == "mono-build-failed"
 
 
+def test_what_is_on_disk_needs_no_compiler(tmp_path: Path) -> None:
+    both = [BuildSource("some", "text", (("NUMBER", n),)) for n in range(2)]
+    (tmp_path / f"{both[0].key}.cubin").touch()
+    assert not compiling.are_kept(both, tmp_path)
+    assert compiling.are_kept(both[:1], tmp_path)
+
+
+def end(*_: object) -> None:
+    os._exit(9)  # as the kernel does where memory is short
+
+
+def test_a_compiling_process_that_is_killed_is_an_error_with_a_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "_fault_of", end)
+    some = [BuildSource("some", "text", (("NUMBER", n),)) for n in range(2)]
+    with pytest.raises(InfraError, match="one of 2 builds was killed") as raised:
+        compiling.compile_all(some, tmp_path)
+    assert raised.value.code == "mono-build-failed"
+
+
 def test_a_folder_that_cannot_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +119,9 @@ def test_a_machine_without_a_compiler_is_refused(
     refusal = compiling.refuse_compiler()
     assert refusal is not None
     assert (refusal.code, refusal.level) == ("mono-no-compiler", "bind")
+    with pytest.raises(InfraError, match=r"some-.* is not on disk: neither cuda\.core") as raised:
+        compiling.compile_cubin(BuildSource("some", "text", ()))
+    assert raised.value.code == "mono-build-failed"
     (tmp_path / "nvcc").write_text("#!/bin/sh\n")
     (tmp_path / "nvcc").chmod(0o755)
     assert compiling.refuse_compiler() is None

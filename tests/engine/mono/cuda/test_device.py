@@ -120,6 +120,7 @@ def test_torch_and_compilers_are_judged_last(
     missing = Refusal("mono-no-compiler", "none: install one")
     monkeypatch.setattr(device, "refuse_compiler", lambda: missing)
     assert cuda_refusal() == missing
+    assert cuda_refusal(compiled=True) is None
 
 
 def test_what_nvml_cannot_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_a_wait_that_gave_up_ends_the_probe(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_back_end_that_refuses_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     toy_arms.install(monkeypatch)
     monkeypatch.setattr(
-        back_end, "cuda_refusal", lambda *_: Refusal("mono-residency", "a GPU in use")
+        back_end, "cuda_refusal", lambda *_, **__: Refusal("mono-residency", "a GPU in use")
     )
     with pytest.raises(EngineError, match="a GPU in use") as raised:
         device_host(config(), 1, "mono", [1])

@@ -102,7 +102,7 @@ def install(patch: pytest.MonkeyPatch, fault: str = "") -> None:
     patch.setattr(ToyArms, "launches", [])
     patch.setattr(ToyArms, "fault", fault)
     patch.setattr(back_end, "Arms", ToyArms)
-    patch.setattr(back_end, "cuda_refusal", lambda needed, number: None)
+    patch.setattr(back_end, "cuda_refusal", lambda needed, number, compiled: None)
     patch.setattr(back_end, "DEVICE", "cpu")
     patch.setattr(width, "current_stream", lambda: 0)
     patch.setattr(probed, "GPU", "cpu")
