@@ -10,6 +10,9 @@
 
 constexpr int UP_TILES = EXPERT_SIZE / 8;  // 96 tasks an expert and 8 rows: 8 gates, then their 8 ups
 
+// The tasks of `up` of the chosen experts that a block is known to have before: all but DEALT a block.
+__device__ __forceinline__ int fixed_tasks(int chosen) { return max(0, chosen * UP_TILES - DEALT * BLOCKS); }
+
 // The order that down takes experts in: the shared one first, then the union.
 __device__ __forceinline__ int turn_of(int index) { return index == MOST_CHOSEN ? 0 : index + 1; }
 

@@ -9,13 +9,12 @@ __device__ __forceinline__ bool has_shared_tile() { return block_id() < UP_TILES
 
 // A block's tasks of the chosen experts: union index * UP_TILES + tile. Blocks 0 to 95 have a task of
 // the shared expert each (known before the routing); the others get one more of the chosen. Those from
-// `fixed` on, at most DEALT a block, are tickets.
+// `fixed_tasks` on are tickets.
 struct UpRange {
     int first, end;
     __device__ __forceinline__ explicit UpRange(int chosen) : first(edge(block_id(), chosen)), end(edge(block_id() + 1, chosen)) {}
-    static __device__ __forceinline__ int fixed(int chosen) { return max(0, chosen * UP_TILES - DEALT * BLOCKS); }
     static __device__ __forceinline__ int edge(int block, int chosen) {
-        int all = DEALT ? block * (fixed(chosen) + UP_TILES) : block * (chosen + 1) * UP_TILES;
+        int all = DEALT ? block * (fixed_tasks(chosen) + UP_TILES) : block * (chosen + 1) * UP_TILES;
         return max(0, all / BLOCKS - min(block, UP_TILES));
     }
 };
@@ -30,7 +29,7 @@ struct UpTickets {
     int fixed, all;  // the first task that is one, and behind the last
     int asked;       // the ticket that this warp asked for and has not told of; -1: none
     u32 answer;
-    __device__ __forceinline__ explicit UpTickets(int chosen) : fixed(UpRange::fixed(chosen)), all(chosen * UP_TILES), asked(-1) {}
+    __device__ __forceinline__ explicit UpTickets(int chosen) : fixed(fixed_tasks(chosen)), all(chosen * UP_TILES), asked(-1) {}
     __device__ __forceinline__ void ask(const LayerArgs& a, int k) {
         if (warp_id() != k % WARPS) return;
         asked = k;
