@@ -5,7 +5,9 @@ The plan is in RESULTS/plan.json; the first call makes the run, later ones resum
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,15 @@ from infx.store import RunLock, gather
 from tests.store.tiny_plans import judge
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("stand_in_job.py")))
+
+
+def measured(results: Path) -> Counter[str]:
+    """How often each point was measured to its end, by the records of all attempts: one is there
+    or not, whenever its job was killed."""
+    paths = results.glob("runs/*/jobs/*/*/points/*/point.json")
+    records = [json.loads(path.read_text()) for path in paths]
+    ended = [one["point"] for one in records if one["status"]["state"] != "cancelled"]
+    return Counter(point["point_id"] for point in ended)
 
 
 class Quiet:

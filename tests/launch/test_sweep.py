@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -22,7 +21,7 @@ from infx.launch.runs import check_space, create_run, open_store, to_measure
 from infx.launch.stop import CANCEL_FILE
 from infx.plan.saved import write_plan
 from infx.store import FILE, Store
-from tests.launch.drive import drive
+from tests.launch.drive import drive, measured
 from tests.store.tiny_plans import job, plan, stands
 
 DRIVE = [sys.executable, "-m", "tests.launch.drive"]
@@ -43,11 +42,6 @@ def states(results: Path) -> list[str]:
 def run_state(results: Path) -> str:
     with Store(results / FILE) as store:
         return store.runs()[0].state
-
-
-def measured(results: Path) -> Counter[str]:
-    logs = results.glob("runs/*/measured.txt")
-    return Counter(line for log in logs for line in log.read_text().splitlines())
 
 
 def start(results: Path) -> subprocess.Popen[str]:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from infx.launch.waiting import Waiting
 from infx.plan.repeats import interleaved, repeated
 from infx.plan.saved import write_plan
 from infx.store import FILE, RunLock, Store
-from tests.launch.drive import PROGRAM, Quiet, drive
+from tests.launch.drive import PROGRAM, Quiet, drive, measured
 from tests.store.tiny_plans import job, judge, plan, run_row
 
 DIED = Status("failed", "server-died", "exit code 1")
@@ -153,5 +152,4 @@ def test_a_resume_measures_exactly_what_is_missing(tmp_path: Path) -> None:
         os.waitpid(child, 0)
     assert drive(tmp_path)
     assert ends(tmp_path) == [(1, "ok")] * 4 + [(2, "ok")] * 4
-    [log] = tmp_path.glob("runs/*/measured.txt")
-    assert Counter(log.read_text().split()) == {p.point_id: 2 for p in whole.points}
+    assert measured(tmp_path) == {p.point_id: 2 for p in whole.points}
