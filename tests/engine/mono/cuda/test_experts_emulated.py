@@ -148,7 +148,7 @@ def test_down_follows_up_by_experts(rows: int, pads: int) -> None:
     compare(fields)
 
 
-@pytest.mark.parametrize(("rows", "dealt", "pads"), [(8, 2, 0), (16, 3, 0), (16, 99, 4)])
+@pytest.mark.parametrize(("rows", "dealt", "pads"), [(8, 2, 0), (16, 3, 0), (16, 3, 16), (16, 99, 4)])
 def test_the_last_tasks_go_to_who_is_free(rows: int, dealt: int, pads: int) -> None:
     fields = with_mid(fields_of(rows, pads))
     kernels = build(rows, LOGITS_IN_O=1, FOLLOW=1, DEALT_TASKS=dealt)

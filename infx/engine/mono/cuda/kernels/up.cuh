@@ -206,6 +206,9 @@ __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& pl
             }
             earlier = before, before = UpTask(now, shared ? block_id() : tile, half);
         }
+#if DEALT_TASKS
+        tickets.tell(deal);  // where the shared expert has no rows
+#endif
         s.release();
         feed.fill(a, deal, s);
         if (!shared && ++tile == UP_TILES) tile = 0, ++index;
