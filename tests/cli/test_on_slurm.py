@@ -113,7 +113,12 @@ def ids(project: Path, lab: Lab, *words: str) -> set[str]:
 
 
 def test_real_engines_on_the_lab_measure_the_points_of_the_local_plan(project: Path, lab: Lab):
-    done = on(project, lab, "sweep", "m", "--on", "lab")
+    for _ in range(3):
+        done = on(project, lab, "sweep", "m", "--on", "lab")
+        # Rightly invalid where others on this machine kept the client from its load.
+        if "invalid:concurrency-off" not in done.stderr:
+            break
+        shutil.rmtree(project / "results")
     assert done.returncode == 0, done.stderr
     assert "3 of 3 points ok" in done.stdout
     found = status(project, lab)
