@@ -23,7 +23,7 @@ constexpr int O_PAUSE = 1000;   // cycles between two slots of o's weights that 
 // What attention wants of a launch before its projection is done: mailboxes are emptied, what the step
 // says comes close. Whoever writes a mailbox waits for all blocks first. A dependent launch empties none
 // that the layer before still reads: BLOCKS are as many as SMs and a block fills one, so the first that
-// runs has the place of one that ended, and all of that layer arrived behind `up` before.
+// runs has the place of one that ended, and all of that layer arrived behind `o` before.
 __device__ __forceinline__ void prepare_attention(const LayerArgs& a) {
     for (int i = block_id() * THREADS + thread_id(); i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
         reinterpret_cast<u32*>(a.scores)[i] = EMPTY;

@@ -93,9 +93,9 @@ struct UpFeed {
 #pragma unroll 1
         while (s.room && !left) {
             int task = __shfl_sync(~0u, UpTickets::seen(deal, ticket), 0);
-            if (task < 0 || task == NO_TASK) break;
-            s.put(up_piece(a, s, deal.list[task / UP_TILES], task % UP_TILES), SLOT_BYTES);
+            if (task < 0) break;
             ++ticket;
+            if (task != NO_TASK) s.put(up_piece(a, s, deal.list[task / UP_TILES], task % UP_TILES), SLOT_BYTES);
         }
 #endif
     }
@@ -163,6 +163,7 @@ __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& pl
     UpTickets tickets(deal.chosen);
     if (DEALT && warp_id() < TICKETS_AHEAD) tickets.ask(a, warp_id());
     if (DEALT && range.first - has_shared_tile() >= range.end) tickets.tell(deal);
+    int asked = TICKETS_AHEAD;  // tickets that the block's warps ask for
 #endif
     mark(a, 33);
 #pragma unroll 1
@@ -170,10 +171,12 @@ __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& pl
         const bool shared = task < range.first;
 #if DEALT_TASKS
         if (DEALT && task >= range.end) {
+            // Warps ask in no order among themselves: behind a ticket for nothing there may be one for a task.
+            if (task - range.end == asked) break;
             int own = UpTickets::await(deal, task - range.end);
-            if (own == NO_TASK) break;
+            if (own == NO_TASK) continue;
             index = own / UP_TILES, tile = own % UP_TILES;
-            tickets.ask(a, task - range.end + TICKETS_AHEAD);
+            tickets.ask(a, asked++);
             feed.fill(a, deal, s);
         }
 #endif
@@ -188,8 +191,8 @@ __device__ __forceinline__ void run_up(const LayerArgs& a, Stream& s, Places& pl
             }
 #if DEALT_TASKS
             if (DEALT && half == 0 && task + 1 >= range.end) {
-                int next = __shfl_sync(~0u, UpTickets::seen(deal, task + 1 - range.end), 0) / UP_TILES;
-                if (next < MOST_CHOSEN && next != now && next != ahead.of) ahead.ask(deal, next, UpRows(a));
+                int seen = __shfl_sync(~0u, UpTickets::seen(deal, task + 1 - range.end), 0), next = seen / UP_TILES;
+                if (seen >= 0 && seen != NO_TASK && next != now && next != ahead.of) ahead.ask(deal, next, UpRows(a));
             }
 #endif
             float c[4];
