@@ -53,7 +53,9 @@ class Arms:
         numbers = {"ROWS": rows, "KV_KIND": 1, "INDEX_KIND": 1}
         numbers |= {"LAYER_KIND": KINDS.index("sparse"), **(defines or {})}
         self.kind = KINDS[numbers["LAYER_KIND"]]
-        self.stages = _stages(self.kind, rows <= GPU_GRAIN.folded_rows, numbers.get("LOGITS_IN_O"))
+        self.stages = _stages(
+            self.kind, rows <= GPU_GRAIN.folded_rows, bool(numbers.get("LOGITS_IN_O"))
+        )
         self.together = numbers.get("LAYERS", 1) if self.kind == "sparse" else 1
         self._numbers, self._folder = numbers, folder
         self._modules: dict[str, Module] = {}
@@ -146,7 +148,7 @@ class Arms:
         self.kernel("unfused.cu", "read_only").launch(stream, blocks, 1024, arguments)
 
 
-def _stages(kind: Kind, folded: bool, logits_in_o: object) -> tuple[str, ...]:
+def _stages(kind: Kind, folded: bool, logits_in_o: bool) -> tuple[str, ...]:
     """Return the unfused arm's kernels; ``folded``: the output projection merges partitions,
     ``logits_in_o``: and does the router's work."""
     attention = ("full",) if kind == "dense" else ("scores", "split" if folded else "attend")

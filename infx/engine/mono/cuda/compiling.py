@@ -83,7 +83,7 @@ def compile_all(sources: Iterable[BuildSource], folder: Path | None = None) -> N
         raise InfraError(
             "mono-build-failed",
             f"a process that compiled one of {len(missing)} builds was killed:"
-            " see that memory is free (about 1 GB a core), and start again",
+            " see that memory is free, and start again",
         ) from error
 
 

@@ -38,6 +38,9 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
+#ifndef LAST_FIRST
+#define LAST_FIRST 0  // 1: threads run in descending order
+#endif
 constexpr int EMULATED_THREADS = 512, EMULATED_SHARED = 73 * 1024;  // a stage, and barriers behind it
 struct Meeting_point { int count = 0; unsigned generation = 0; };
 struct Fiber { ucontext_t context; jmp_buf at; std::vector<char> stack; bool begun = false, ended = false; dim3 thread; };
@@ -48,6 +51,7 @@ struct Machine {
     Warp warps[EMULATED_THREADS / 32];
     Meeting_point block;
     int current = 0;
+    long waits = 0;  // of this run of a block
 };
 inline Machine machine;
 inline dim3 blockIdx, gridDim, blockDim{EMULATED_THREADS, 1, 1};
@@ -203,8 +207,7 @@ inline void copy_async_4(void* to, const void* from, bool there) {
 inline void copies_done() {}
 inline void copy_16(void* to, const void* from) { memcpy(to, from, 16); }
 inline void relax() {
-    static long tries;
-    if (++tries > 20000000) abort();  // nobody writes what is waited for
+    if (++machine.waits > 20000000) abort();  // nobody writes what is waited for
     yield();
 }
 inline void __trap() { abort(); }
@@ -314,7 +317,7 @@ inline void run_fiber() {
     yield();
 }
 inline void run_block(Kernel kernel, const LayerArgs& a) {
-    running = kernel, running_args = &a;
+    running = kernel, running_args = &a, machine.waits = 0;
     memset(smem, 0xff, EMULATED_SHARED);  // poison: NaN
     for (int i = 0; i < EMULATED_THREADS; i++) {
         Fiber& fiber = machine.fibers[i];
@@ -329,7 +332,8 @@ inline void run_block(Kernel kernel, const LayerArgs& a) {
     }
     for (bool left = true; left;) {
         left = false;
-        for (int i = 0; i < EMULATED_THREADS; i++) {
+        for (int turn = 0; turn < EMULATED_THREADS; turn++) {
+            const int i = LAST_FIRST ? EMULATED_THREADS - 1 - turn : turn;
             if (machine.fibers[i].ended) continue;
             machine.current = i;
             go_on(machine.fibers[i]);

@@ -32,42 +32,10 @@ static void direct_attend(LayerArgs a) {
     stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
 }
 """
-# What mono does between its output projection and the layer's end, where no barrier stands.
-_FOLLOW_CU = """#include "down.cuh"
-#include "up.cuh"
-static void follow_up(LayerArgs a) {
-    Stream s;
-    s.open(smem);
-    Places places;
-    places.open(smem);
-    fill_up_shared(a, s);
-    PieceColumns x;
-    RouteAhead routing;
-    if (warp_id() == WARPS - 1) deal_live(a, deal_of(smem));
-    __syncthreads();
-    routing.fetch(a);
-    load_up_shared(a, x, smem);
-    deal_experts(a, routing, smem);
-    Ahead ahead(smem);
-    ask_up(a, ahead, smem);
-    const Deal& deal = deal_of(smem);
-    UpFeed feed(a, deal, s);
-    feed.fill(a, deal, s);
-    run_up(a, s, places, x, ahead, feed, Counted(), smem);
-    if (blockIdx.x == 0) store_deal(a, deal);
-}
-static void follow_down(LayerArgs a) {
-    Stream s;
-    s.open(smem);
-    Output outputs[OUT_OUTPUTS];
-    Deal& deal = deal_of(smem);
-    load_deal(a, deal);
-    fetch_outputs(a, a.mid, outputs);
-    __syncthreads();
-    DownFeed feed(a, deal, s);
-    feed.fill(a, deal, s);
-    run_down(a, s, feed, outputs, Following(), smem);
-}
+# `up` and `down` of unfused.cu as mono has them where no barrier stands between the two.
+_FOLLOW_CU = """
+static void follow_up(LayerArgs a) { up_alone(a, Counted()); }
+static void follow_down(LayerArgs a) { down_alone(a, Following()); }
 """
 _MADE = {"direct.cu": _DIRECT_CU, "follow.cu": _FOLLOW_CU}
 _ENTRY = """%s

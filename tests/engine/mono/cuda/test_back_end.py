@@ -21,7 +21,7 @@ from infx.engine.mono.cuda import back_end
 from infx.engine.mono.cuda.arms import Arms
 from infx.engine.mono.cuda.back_end import CudaBackEnd
 from infx.engine.mono.cuda.borrowed import cache_fields
-from infx.engine.mono.cuda.gave_up import WAITS, GiveUpRecord
+from infx.engine.mono.cuda.gave_up import WAITS
 from infx.engine.mono.cuda.probed import few_layers
 from infx.engine.mono.cuda.scratch import SHAPE
 from infx.engine.mono.cuda.setting import KINDS
@@ -364,13 +364,6 @@ def test_pages_of_infx_lie_as_kernels_read_them(kind: str) -> None:
             assert np.array_equal(at(fields[name], np.uint8, len(wanted)), wanted), name
 
 
-def test_waits_are_those_of_the_kernels() -> None:
-    text = (KERNELS / "sync.cuh").read_text()
-    found = re.search(r"enum Wait \{ (AFTER_QKV) = 1, (.*?) \};", text)
-    assert found
-    assert [found[1], *found[2].split(", ")] == list(WAITS)
-
-
 @pytest.mark.parametrize(
     ("wait", "told"),
     [
@@ -392,13 +385,6 @@ def test_a_wait_that_gave_up_is_heard_of(hosted: Hosted, wait: int, told: str) -
     hosted.back_end.prepare(step(), WIDTH)  # the record is on its way
     with pytest.raises(InfraError, match=told):
         hosted.back_end.prepare(step(), WIDTH)
-
-
-def test_a_record_of_nothing_says_nothing() -> None:
-    record = GiveUpRecord("cpu")
-    record.watch()
-    record.check()
-    record.settle()
 
 
 def test_builds_are_told_the_kinds_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:

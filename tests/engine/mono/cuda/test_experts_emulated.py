@@ -148,7 +148,9 @@ def test_down_follows_up_by_experts(rows: int, pads: int) -> None:
     compare(fields)
 
 
-@pytest.mark.parametrize(("rows", "dealt", "pads"), [(8, 2, 0), (16, 3, 0), (16, 3, 16), (16, 99, 4)])
+@pytest.mark.parametrize(
+    ("rows", "dealt", "pads"), [(8, 2, 0), (16, 3, 0), (16, 3, 16), (16, 99, 4)]
+)
 def test_the_last_tasks_go_to_who_is_free(rows: int, dealt: int, pads: int) -> None:
     fields = with_mid(fields_of(rows, pads))
     kernels = build(rows, LOGITS_IN_O=1, FOLLOW=1, DEALT_TASKS=dealt)
@@ -156,3 +158,13 @@ def test_the_last_tasks_go_to_who_is_free(rows: int, dealt: int, pads: int) -> N
     assert fields["up_counts"].tolist() == counts(fields)  # and no ticket is left to ask for
     kernels.launch("follow_down", BLOCKS, fields)
     compare(fields)
+
+
+@pytest.mark.parametrize("last_first", [0, 1])
+def test_a_task_behind_a_ticket_for_nothing_is_not_lost(last_first: int) -> None:
+    """A block's warps ask for its tickets in any order: three tasks are left, and two get none."""
+    fields = with_mid(fields_of(8, 0))
+    fields["up_counts"][-1] = 96 * (len([n for n in counts(fields) if n]) - 1) - 3
+    kernels = build(8, LOGITS_IN_O=1, FOLLOW=1, DEALT_TASKS=99, LAST_FIRST=last_first)
+    kernels.launch("follow_up", BLOCKS[-1:], fields)  # it has no task of the shared expert
+    assert fields["up_counts"][:-1].sum() == 3

@@ -9,6 +9,7 @@
 #ifndef LOGITS_IN_O
 #define LOGITS_IN_O 0
 #endif
+constexpr bool LOGITS = LOGITS_IN_O && !DENSE_MLP;
 
 constexpr int ROUTER_TILES = EXPERTS / 16, ROUTER_TASKS = ROUTER_TILES * ROUTER_PARTS;  // 64, one a block
 constexpr int ROUTER_SLICE = HIDDEN / ROUTER_PARTS / WARPS;                            // 48
@@ -46,7 +47,7 @@ __device__ __forceinline__ float logit_of(u32 low, u32 high) {
 
 // All shares of a step are added to nothing: before any block's projection is done, after all of the last layer.
 __device__ __forceinline__ void empty_totals(const LayerArgs& a) {
-    if (LOGITS_IN_O && !DENSE_MLP && block_id() < EXPERTS && thread_id() < ROWS) a.logit_totals[thread_id() * EXPERTS + block_id()] = 0;
+    if (LOGITS && block_id() < EXPERTS && thread_id() < ROWS) a.logit_totals[thread_id() * EXPERTS + block_id()] = 0;
 }
 
 // 16 experts a warp of the first ones, times the slice that the block's tiles of the stream are.

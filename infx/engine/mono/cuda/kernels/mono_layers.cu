@@ -20,8 +20,8 @@ struct Ids {
 
 template <int FROM>
 __device__ __forceinline__ void run_layers(const Layers& layers, Ids& ids, u32 token) {
-    asm volatile("ld.volatile.shared.u32 own_thread, [%0];" ::"r"(shared_address(ids.thread + threadIdx.x)));
-    asm volatile("ld.volatile.shared.u32 own_block, [%0];" ::"r"(shared_address(&ids.block)));
+    asm volatile("ld.volatile.shared.u32 own_thread, [%0];" ::"r"(shared_address(ids.thread + threadIdx.x)) : "memory");
+    asm volatile("ld.volatile.shared.u32 own_block, [%0];" ::"r"(shared_address(&ids.block)) : "memory");
     Stream s;
     s.open(smem);
     Places places;

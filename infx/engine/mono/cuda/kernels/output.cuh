@@ -4,7 +4,6 @@
 #include "logits.cuh"
 #include "sync.cuh"
 
-constexpr bool LOGITS = LOGITS_IN_O && !DENSE_MLP;
 static_assert(!LOGITS || (ROUTER_SLICE == 16 * OUT_TASKS && ROUTER_PARTS * WARPS == OUT_BLOCKS), "a block's tiles are a slice of the router");
 constexpr int NORMED_FLOATS = LOGITS ? ROWS * RouterOfTiles::PITCH : 0;
 

@@ -50,7 +50,9 @@ KERNEL(unfused_router) {
 }
 #endif
 
-KERNEL(unfused_up) {
+// `tell` and `behind` say what comes between the two beside the kernels' order: of unfused kernels nothing.
+template <class Tell>
+__device__ __forceinline__ void up_alone(const LayerArgs& a, const Tell& tell) {
     Stream s;
     s.open(smem);
     Places places;
@@ -77,11 +79,12 @@ KERNEL(unfused_up) {
     const Deal& deal = deal_of(smem);
     UpFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_up(a, s, places, x, ahead, feed, Uncounted(), smem);
+    run_up(a, s, places, x, ahead, feed, tell, smem);
     if (block_id() == 0) store_deal(a, deal);
 }
 
-KERNEL(unfused_down) {
+template <class Ups>
+__device__ __forceinline__ void down_alone(const LayerArgs& a, Ups behind) {
     Stream s;
     s.open(smem);
     Output outputs[OUT_OUTPUTS];
@@ -92,8 +95,12 @@ KERNEL(unfused_down) {
     __syncthreads();
     DownFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_down(a, s, feed, outputs, Behind(), smem);
+    run_down(a, s, feed, outputs, behind, smem);
 }
+
+KERNEL(unfused_up) { up_alone(a, Uncounted()); }
+
+KERNEL(unfused_down) { down_alone(a, Behind()); }
 
 // What a pure read of the same bytes takes: every warp of 264 blocks sums 16 bytes a lane.
 extern "C" __global__ void __launch_bounds__(1024, 1) read_only(const u8* from, u64 bytes, u32* out) {
