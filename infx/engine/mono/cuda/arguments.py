@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["FIELDS", "NUMBERS", "LayerArgs", "args_of", "in_one", "layer_args"]
+__all__ = ["FIELDS", "NUMBERS", "LayerArgs", "args_of", "layer_args"]
 
 FIELDS = (
     "batch_ids",
@@ -60,8 +60,6 @@ FIELDS = (
     "up_scale",
     "down_scale",
     "mid_exponents",
-    "logit_totals",
-    "up_counts",
 )
 NUMBERS = frozenset({"page_stride"})  # All others are addresses.
 
@@ -70,11 +68,6 @@ class LayerArgs(ctypes.Structure):
     """What a kernel gets by value."""
 
     _fields_ = [(name, ctypes.c_int if name in NUMBERS else ctypes.c_void_p) for name in FIELDS]
-
-
-def in_one(layers: Sequence[LayerArgs]) -> ctypes.Array[LayerArgs]:
-    """Return what a kernel of several layers gets by value."""
-    return (LayerArgs * len(layers))(*layers)
 
 
 def layer_args(values: Mapping[str, int]) -> LayerArgs:

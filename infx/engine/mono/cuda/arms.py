@@ -6,10 +6,10 @@ Both are built for a width; all tensors that arguments point to stay the caller'
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from infx.engine.mono.cuda.arguments import LayerArgs, in_one
+from infx.engine.mono.cuda.arguments import LayerArgs
 from infx.engine.mono.cuda.compiling import cubin_of
 from infx.engine.mono.cuda.driver import Kernel, Module
 from infx.engine.mono.cuda.packing import SLOT_BYTES, WARPS
@@ -35,15 +35,13 @@ MONO: dict[Kind, tuple[str, str]] = {
     "sparse_dense": ("mono_dense.cu", "mono_sparse_dense"),
     "dense": ("mono_dense.cu", "mono_dense"),
 }
-TOGETHER = ("mono_layers.cu", "mono_layers")
 
 
 class Arms:
     """Kernels for ``rows`` rows; ``defines`` are what kernels/ asks for between #ifndef or #if.
 
     ``stages`` are the unfused arm's kernels in their order; LAYER_KIND is the place of the kind of
-    layer in `infx.engine.mono.shape.KINDS`. ``together`` sparse layers, LAYERS of ``defines``, are
-    one launch of `mono_together`; 1: there is none.
+    layer in `infx.engine.mono.shape.KINDS`.
     """
 
     def __init__(
@@ -53,10 +51,7 @@ class Arms:
         numbers = {"ROWS": rows, "KV_KIND": 1, "INDEX_KIND": 1}
         numbers |= {"LAYER_KIND": KINDS.index("sparse"), **(defines or {})}
         self.kind = KINDS[numbers["LAYER_KIND"]]
-        self.stages = _stages(
-            self.kind, rows <= GPU_GRAIN.folded_rows, bool(numbers.get("LOGITS_IN_O"))
-        )
-        self.together = numbers.get("LAYERS", 1) if self.kind == "sparse" else 1
+        self.stages = _stages(self.kind, folded=rows <= GPU_GRAIN.folded_rows)
         self._numbers, self._folder = numbers, folder
         self._modules: dict[str, Module] = {}
         self._kernels: dict[str, Kernel] = {}
@@ -67,8 +62,6 @@ class Arms:
         Raises InfraError as `cubin_of`, or ``mono-bind-failed`` with the driver's words.
         """
         self.kernel(*MONO[self.kind])
-        if self.together > 1:
-            self.kernel(*TOGETHER)
         for name in self.stages:
             self._stage_kernel(name)
 
@@ -76,7 +69,6 @@ class Arms:
     def sources(self) -> list[BuildSource]:
         """The builds of both arms."""
         files = {FILES.get(name, "unfused.cu") for name in self.stages}
-        files |= {TOGETHER[0]} if self.together > 1 else set()
         return [self.source(file) for file in (MONO[self.kind][0], *sorted(files))]
 
     def source(self, file: str) -> BuildSource:
@@ -117,27 +109,7 @@ class Arms:
 
         A dependent launch cannot be cooperative: that all blocks fit is checked when it is bound.
         """
-        self._launch_mono(MONO[self.kind], stream, args, dependent)
-
-    def mono_together(
-        self, stream: int, layers: Sequence[LayerArgs], dependent: bool = False
-    ) -> None:
-        """Launch layers in turn, ``together`` a kernel, what is left one by one."""
-        whole = len(layers) // self.together * self.together
-        for first in range(0, whole, self.together):
-            some = in_one(layers[first : first + self.together])
-            self._launch_mono(TOGETHER, stream, some, dependent)
-        for args in layers[whole:]:
-            self.mono(stream, args, dependent)
-
-    def _launch_mono(
-        self,
-        which: tuple[str, str],
-        stream: int,
-        args: ctypes.Structure | ctypes.Array[LayerArgs],
-        dependent: bool,
-    ) -> None:
-        kernel = self.kernel(*which)
+        kernel = self.kernel(*MONO[self.kind])
         kernel.launch(
             stream, BLOCKS, THREADS, (args,), cooperative=not dependent, dependent=dependent
         )
@@ -148,10 +120,8 @@ class Arms:
         self.kernel("unfused.cu", "read_only").launch(stream, blocks, 1024, arguments)
 
 
-def _stages(kind: Kind, folded: bool, logits_in_o: bool) -> tuple[str, ...]:
-    """Return the unfused arm's kernels; ``folded``: the output projection merges partitions,
-    ``logits_in_o``: and does the router's work."""
+def _stages(kind: Kind, folded: bool) -> tuple[str, ...]:
+    """Return the unfused arm's kernels; ``folded``: the output projection merges partitions."""
     attention = ("full",) if kind == "dense" else ("scores", "split" if folded else "attend")
-    router = () if logits_in_o else ("router",)
-    mlp = (*router, "up", "down") if kind == "sparse" else ("dense_up", "dense_down")
+    mlp = ("router", "up", "down") if kind == "sparse" else ("dense_up", "dense_down")
     return ("qkv", *attention, "o", *mlp)

@@ -68,7 +68,7 @@ def chain_differs(world: World, arms: Arms) -> list[str]:
     for name, way in ways(arms).items():
         for stream in world.streams[1:]:
             stream.fill_(torch.nan)
-        graph = captured(world.all(way))
+        graph = captured(world.each(way))
         for _ in range(CHAIN_REPLAYS):
             graph.replay()
         finish()

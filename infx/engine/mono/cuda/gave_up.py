@@ -18,8 +18,8 @@ WAITS = {
         for stage in ("qkv", "scores", "attention", "o", "router", "up")
     },
     "FOR_SCORE": "a score that another block makes",
-    "FOR_EXPERT": "an expert's numbers that other blocks make",
-    "AFTER_DOWN": "the others behind stage down",
+    "FOR_LOGITS": "a logit of the router that another block makes",
+    "FOR_MIDS": "an expert's numbers that another block makes",
 }
 
 

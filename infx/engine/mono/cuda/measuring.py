@@ -126,7 +126,7 @@ def _at_width(plan: Plan, rank: Rank, wide: World, builds: Builds, width: int) -
 def time_arms(world: World, arms: Arms, count: int | None = None) -> dict[str, Any]:
     """Return µs a layer of each way to launch, round by round too, and `RATIOS`, whose spread is
     that of the rounds."""
-    launches = {name: world.all(way, count) for name, way in ways(arms).items()}
+    launches = {name: world.each(way, count) for name, way in ways(arms).items()}
     rounds = timed(launches, len(world.args[:count]))
     figures: dict[str, Any] = {name: spread(us) for name, us in rounds.items()}
     return figures | {"ratios": ratios(rounds), "rounds": rounds}

@@ -33,8 +33,8 @@ __all__ = [
 WARPS = 16
 PIECE = 384  # inputs of a piece of MXFP4
 STEPS = PIECE // 64
-NUMBER_BYTES, SCALE_BYTES, TOP_BYTES = 8 * PIECE, 16 * STEPS, 16
-SLOT_BYTES = 3200  # 16 outputs x 384 inputs and 16 bytes of nothing: whole lines of 128
+NUMBER_BYTES, SCALE_BYTES = 8 * PIECE, STEPS + 2  # the latter of a lane, by 16 lanes
+SLOT_BYTES = NUMBER_BYTES + 16 * SCALE_BYTES  # 3200: whole lines of 128
 # A nibble for the scales of a slice (an output's 384 inputs): 2^-15 to 1 times the largest, which
 # is held as a byte: the exponent of a float32.
 MOST_BELOW = 15
@@ -141,34 +141,28 @@ def mxfp4_tiles(data: Tensor, scale: Tensor) -> Tensor:
     cut = codes.view(-1, count, 2, 8, pieces, STEPS, 4, 2, 2, 2, 2)
     words = _words(cut.permute(0, 4, 1, 5, 3, 6, 7, 8, 10, 9, 2).flatten(-2))
     below, tops = _below_top(codes, scale)
-    # expert, tile, row's half, g, piece, pair of steps, step of the pair, half of q
-    nibbles = below.view(-1, count, 2, 8, pieces, STEPS // 2, 2, 2)
-    nibbles = nibbles.permute(0, 4, 1, 5, 7, 3, 6, 2)
+    # expert, piece, tile, half of q, g, step, row's half
+    nibbles = below.view(-1, count, 2, 8, pieces, STEPS, 2).permute(0, 4, 1, 6, 3, 5, 2)
     scales = nibbles[..., 0] | nibbles[..., 1] << 4
     tops = tops.view(-1, count, 2, 8, pieces).permute(0, 4, 1, 3, 2)
-    sides = [
-        side.reshape(-1, pieces, count, side[0, 0, 0].numel())
-        for side in (words, scales, tops, torch.zeros_like(tops))
-    ]
+    ends = torch.cat((scales, tops[:, :, :, None].expand(-1, -1, -1, 2, -1, -1)), dim=-1)
+    sides = [side.reshape(-1, pieces, count, side[0, 0, 0].numel()) for side in (words, ends)]
     return torch.cat(sides, dim=-1).view(*lead, pieces, count, SLOT_BYTES)
 
 
 def mxfp4_untiled(tiles: Tensor) -> tuple[Tensor, Tensor]:
     """Return what `mxfp4_tiles` was given, but for the scales of groups of zeros."""
-    import torch
-
     *lead, pieces, count, _ = tiles.shape
-    words, scales, tops, _ = torch.split(tiles, [NUMBER_BYTES, SCALE_BYTES, TOP_BYTES, 16], dim=-1)
+    words, ends = tiles[..., :NUMBER_BYTES], tiles[..., NUMBER_BYTES:]
+    ends = ends.reshape(-1, pieces, count, 2, 8, SCALE_BYTES)
     codes = _codes(words.reshape(-1, pieces, count, STEPS, 8, 4, 2, 2, 4))
     codes = codes.view(*codes.shape[:-1], 2, 2)
     # expert, piece, tile, step, g, q, two words, word, number, pair, row's half
     flat = codes.permute(0, 2, 10, 4, 1, 3, 5, 6, 7, 9, 8).reshape(*lead, 16 * count, -1)
-    pairs = scales.reshape(-1, pieces, count, STEPS // 2, 2, 8, 2)
-    nibbles = (pairs[..., None] >> pairs.new_tensor((0, 4))) & 15
-    below = nibbles.permute(0, 2, 7, 5, 1, 3, 6, 4).reshape(*lead, 16 * count, -1)
-    top = (
-        tops.reshape(-1, pieces, count, 8, 2).permute(0, 2, 4, 3, 1).reshape(*lead, 16 * count, -1)
-    )
+    nibbles = (ends[..., :STEPS, None] >> ends.new_tensor((0, 4))) & 15
+    # expert, tile, row's half, g, piece, step, half of q
+    below = nibbles.permute(0, 2, 6, 4, 1, 5, 3).reshape(*lead, 16 * count, -1)
+    top = ends[:, :, :, 0, :, STEPS:].permute(0, 2, 4, 3, 1).reshape(*lead, 16 * count, -1)
     scale = below.int() + (top.int() - MOST_BELOW).repeat_interleave(PIECE // 32, dim=-1)
     return flat[..., 0::2] | flat[..., 1::2] << 4, scale.to(flat.dtype)
 

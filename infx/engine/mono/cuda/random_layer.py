@@ -150,8 +150,8 @@ def _pieces(draw: torch.Generator, experts: int, pieces: int, tiles: int) -> Ten
     size = (experts, pieces, tiles, SLOT_BYTES)
     words = torch.empty(math.prod(size) // 8, dtype=torch.int64, device=draw.device)
     data = words.random_(-(2**63), None, generator=draw).view(torch.uint8).view(size)
-    scales = data[..., NUMBER_BYTES : NUMBER_BYTES + SCALE_BYTES]
+    ends = data[..., NUMBER_BYTES:].view(*size[:-1], 16, SCALE_BYTES)
     # Two bits of each drawn nibble say how far below the largest scale it is.
-    scales.bitwise_and_(0x33).bitwise_or_((MOST_BELOW & 12) * 17)
-    data[..., NUMBER_BYTES + SCALE_BYTES :] = TOP_SCALE
+    ends[..., :-2].bitwise_and_(0x33).bitwise_or_((MOST_BELOW & 12) * 17)
+    ends[..., -2:] = TOP_SCALE
     return data

@@ -53,8 +53,6 @@ def scratch(rows: int, device: str) -> dict[str, Tensor]:
         "deal": ((DEAL_BYTES,), torch.uint8),
         "trace": ((H200.blocks, MARKS), torch.int64),
         "barrier": ((1,), torch.int32),
-        "up_counts": ((rows * topk + 2,), torch.int32),
-        "logit_totals": ((rows, SHAPE.experts), torch.int64),
         "merge_counts": ((rows,), torch.int32),
         "give_up": ((4,), torch.int32),
     }

@@ -25,35 +25,18 @@ __all__ = ["Rank", "World", "ways"]
 SEED = 1000
 
 
-One = Callable[[int, LayerArgs], None]
+Way = Callable[[int, LayerArgs], None]
 """Launches a layer on the stream of this handle."""
-
-Way = Callable[[int, Sequence[LayerArgs]], None]
-"""Launches layers in turn."""
-
-
-def in_turn(one: One) -> Way:
-    """Return the way that launches layers one by one."""
-
-    def way(stream: int, layers: Sequence[LayerArgs]) -> None:
-        for args in layers:
-            one(stream, args)
-
-    return way
 
 
 def ways(arms: Arms) -> dict[str, Way]:
-    """Return every way to launch layers; PDL: each kernel may begin before the last one ends."""
-    found = {
-        "unfused": in_turn(arms.unfused),
-        "unfused_pdl": in_turn(functools.partial(arms.unfused, dependent=True)),
-        "mono": in_turn(arms.mono),
-        "mono_pdl": in_turn(functools.partial(arms.mono, dependent=True)),
+    """Return every way to launch a layer; PDL: each kernel may begin before the last one ends."""
+    return {
+        "unfused": arms.unfused,
+        "unfused_pdl": functools.partial(arms.unfused, dependent=True),
+        "mono": arms.mono,
+        "mono_pdl": functools.partial(arms.mono, dependent=True),
     }
-    if arms.together > 1:
-        found["mono_together"] = arms.mono_together
-        found["mono_together_pdl"] = functools.partial(arms.mono_together, dependent=True)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +69,14 @@ class World:
         ]
         return cls(list(layers), step, streams, args)
 
-    def all(self, way: Way, count: int | None = None) -> Launch:
-        """Return a launch of all layers in this way, or of the first ``count``."""
-        return lambda stream: way(stream, self.args[:count])
+    def each(self, launch: Way, count: int | None = None) -> Launch:
+        """Return a launch of every layer in turn, or of the first ``count``."""
 
-    def each(self, one: One) -> Launch:
-        """Return a launch of every layer in turn."""
-        return self.all(in_turn(one))
+        def in_turn(stream: int) -> None:
+            for args in self.args[:count]:
+                launch(stream, args)
+
+        return in_turn
 
 
 class Rank:

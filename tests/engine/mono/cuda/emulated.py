@@ -32,12 +32,36 @@ static void direct_attend(LayerArgs a) {
     stage_attend(a, s, blockIdx.x, smem, rows_alone(s) ? DIRECT : STAGED_BEFORE);
 }
 """
-# `up` and `down` of unfused.cu as mono has them where no barrier stands between the two.
-_FOLLOW_CU = """
-static void follow_up(LayerArgs a) { up_alone(a, Counted()); }
-static void follow_down(LayerArgs a) { down_alone(a, Following()); }
+# The experts as mono has them where no barrier stands before `up` and `down` (BY_MAIL): one kernel,
+# whose ring goes on from one to the other, and which waits for logits and mids themselves.
+_MAIL_CU = """
+static void mail_experts(LayerArgs a) {
+    machine.late = true;
+    Stream s;
+    s.open(smem);
+    Places places;
+    places.open(smem);
+    fill_up_shared(a, s);
+    deal_shared(a, smem);
+    PieceColumns x;
+    load_up_shared(a, x, smem);
+    deal_experts<true>(a, smem);
+    Ahead ahead(smem);
+    ask_up(a, ahead, smem);
+    const Deal& deal = deal_of(smem);
+    UpFeed up(a, deal, s);
+    up.fill(a, deal, s);
+    DownFeed down(a, deal, s);
+    if (!up.left) down.fill(a, deal, s);
+    run_up(a, s, places, x, ahead, up, down, smem);
+    __syncthreads();
+    down.fill(a, deal, s);
+    Output outputs[OUT_OUTPUTS];
+    fetch_outputs(a, a.mid, outputs);
+    run_down<true>(a, s, down, outputs, smem);
+}
 """
-_MADE = {"direct.cu": _DIRECT_CU, "follow.cu": _FOLLOW_CU}
+_MADE = {"direct.cu": _DIRECT_CU, "mail.cu": _MAIL_CU}
 _ENTRY = """%s
 static Kernel kernels[] = {%s};
 extern "C" void run_kernel(int number, int block, const LayerArgs* a) {
@@ -54,10 +78,9 @@ DENSE_LAYER = {
     "full.cu": ("unfused_full",),
     "dense.cu": ("unfused_dense_up", "unfused_dense_down"),
 }
-EXPERTS = {"unfused.cu": ("unfused_o", "unfused_router", "unfused_up", "unfused_down")}
-FOLLOWING = {
-    "unfused.cu": ("unfused_qkv", "unfused_o"),
-    "follow.cu": ("follow_up", "follow_down"),
+EXPERTS = {
+    "unfused.cu": ("unfused_router", "unfused_up", "unfused_down"),
+    "mail.cu": ("mail_experts",),
 }
 
 

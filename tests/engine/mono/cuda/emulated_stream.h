@@ -4,12 +4,10 @@
 #include "emulated.h"
 
 constexpr int RING_SLOTS = 3, SLOT_BYTES = 3200, PLACES_BYTES = 64, PLACES_AT = EMULATED_SHARED - PLACES_BYTES;
-constexpr int MOST_TRIES = 1 << 22;
 struct Barrier { int arrivals, left; u32 phase; };
 inline Barrier barriers[PLACES_BYTES / 8];
 inline Barrier& barrier_at(u32 address) { return barriers[(address - PLACES_AT) / 8]; }
 inline void open_barrier(u32 barrier, int arrivals) { barrier_at(barrier) = {arrivals, arrivals, 0}; }
-inline void close_barrier(u32 barrier) { barrier_at(barrier) = {}; }
 inline void arrive_at(u32 barrier) {
     Barrier& b = barrier_at(barrier);
     if (--b.left == 0) b.left = b.arrivals, ++b.phase;
@@ -54,10 +52,16 @@ struct Stream {
         if (slot.arrived < slot.put) memcpy(slot.data, slot.from, slot.bytes), slot.arrived = slot.put;
         return slot.data;
     }
+    u32 take_at() { return shared_address(take()); }
     void release() {
         __syncwarp();
         if (++at == RING_SLOTS) at = 0, taken++;
         ++room;
+    }
+    void replace(bool more, const u8* from, u32 bytes) {
+        release();
+        if (more && room > 1) abort();  // not all slots were full: the real one would overtake a free one
+        if (more) put(from, bytes);
     }
 };
 inline uint4 load_tile(const char* piece, int tile) { return loaded<uint4>(piece + 512 * tile + 16 * lane_id()); }

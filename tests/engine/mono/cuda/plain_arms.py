@@ -31,7 +31,6 @@ class PlainArms:
     """Arms for ``rows`` rows; ``unwritten`` names a field that mono alone leaves as it was."""
 
     stages = ("qkv", "scores", "attend", "o", "router", "up", "down")
-    together = 1
 
     def __init__(self, rows: int, unwritten: str = "") -> None:
         self.rows, self._unwritten = rows, unwritten

@@ -1,44 +1,58 @@
-"""Which kernels a layer is, and how several layers are launched."""
+"""Which kernels a layer is, and how it is launched."""
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
 import pytest
 
-from infx.engine.mono.cuda.arguments import layer_args
-from infx.engine.mono.cuda.arms import Arms
-from infx.engine.mono.shape import KINDS
+from infx.engine.mono.cuda.arguments import LayerArgs, layer_args
+from infx.engine.mono.cuda.arms import BLOCKS, Arms
+from infx.engine.mono.shape import KINDS, Kind
 
 
 class Recorder:
     """A kernel that keeps what it was launched with."""
 
     def __init__(self) -> None:
-        self.launched: list[list[int]] = []
-        self.how: list[tuple[bool, bool]] = []
+        self.launched: list[tuple[int, int]] = []
+        self.how: list[dict[str, bool]] = []
 
-    def launch(self, stream: int, blocks: int, threads: int, given: Any, **how: bool) -> None:
-        (layers,) = given
-        several = layers if isinstance(layers, ctypes.Array) else [layers]
-        self.launched.append([one.page_stride for one in several])
-        self.how.append((how["cooperative"], how["dependent"]))
+    def launch(
+        self, stream: int, blocks: int, threads: int, given: tuple[LayerArgs], **how: bool
+    ) -> None:
+        (args,) = given
+        self.launched.append((blocks, args.page_stride))
+        self.how.append(how)
 
 
 @pytest.mark.parametrize("dependent", [False, True])
-def test_layers_go_together_as_far_as_they_make_a_launch(
+def test_a_layer_that_may_run_ahead_is_no_cooperative_launch(
     monkeypatch: pytest.MonkeyPatch, dependent: bool
 ) -> None:
-    kernel, arms = Recorder(), Arms(2, {"LAYERS": 3})
-    monkeypatch.setattr(arms, "kernel", lambda *_: kernel)
-    arms.mono_together(0, [layer_args({"page_stride": n}) for n in range(8)], dependent)
-    assert kernel.launched == [[0, 1, 2], [3, 4, 5], [6], [7]]
-    assert set(kernel.how) == {(not dependent, dependent)}
-    assert {source.name for source in arms.sources} == {"mono", "mono_layers", "unfused", "attn"}
-    assert Arms(2, {"LAYERS": 3, "LAYER_KIND": KINDS.index("dense")}).together == 1
+    kernel, arms = Recorder(), Arms(2)
+    monkeypatch.setattr(arms, "kernel", lambda *of: {("mono.cu", "mono_layer"): kernel}[of])
+    arms.mono(0, layer_args({"page_stride": 5}), dependent)
+    assert kernel.launched == [(BLOCKS, 5)]
+    assert kernel.how == [{"cooperative": not dependent, "dependent": dependent}]
 
 
-def test_the_output_projection_may_do_the_routers_work() -> None:
-    assert Arms(2).stages == ("qkv", "scores", "attend", "o", "router", "up", "down")
-    assert Arms(2, {"LOGITS_IN_O": 1}).stages == ("qkv", "scores", "attend", "o", "up", "down")
+@pytest.mark.parametrize(
+    ("kind", "rows", "attention", "mlp", "files"),
+    [
+        ("sparse", 1, ["scores", "split"], ["router", "up", "down"], {"mono", "attn"}),
+        ("sparse", 2, ["scores", "attend"], ["router", "up", "down"], {"mono", "attn"}),
+        (
+            "sparse_dense",
+            2,
+            ["scores", "attend"],
+            ["dense_up", "dense_down"],
+            {"mono_dense", "attn", "dense"},
+        ),
+        ("dense", 2, ["full"], ["dense_up", "dense_down"], {"mono_dense", "full", "dense"}),
+    ],
+)
+def test_stages_are_those_of_the_kind_of_layer(
+    kind: Kind, rows: int, attention: list[str], mlp: list[str], files: set[str]
+) -> None:
+    arms = Arms(rows, {"LAYER_KIND": KINDS.index(kind)})
+    assert list(arms.stages) == ["qkv", *attention, "o", *mlp]
+    assert {source.name for source in arms.sources} == {"unfused", *files}

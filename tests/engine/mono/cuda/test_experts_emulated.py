@@ -14,28 +14,26 @@ import pytest
 import torch
 from torch import Tensor
 
+from infx.engine.mono.cuda.gave_up import WAITS
 from infx.engine.mono.cuda.random_layer import make_weights
 from infx.engine.mono.cuda.random_step import make_step
 from infx.engine.mono.cuda.setting import SHAPE, Asked
 from infx.engine.mono.shape import H200
-from tests.engine.mono.cuda.emulated import EXPERTS, FOLLOWING, Emulated
+from tests.engine.mono.cuda.emulated import EXPERTS, Emulated
 from tests.engine.mono.cuda.plain_arms import choose_and_mix
 from tests.programs import needs
 
 pytestmark = [pytest.mark.slow, needs("g++")]
 BLOCKS = range(H200.blocks)
 CHOSEN = (3, 17, 18, 64, 127)  # experts that have weights, the shared one beside them
-UNITS = 2**28  # of a logit as an integer (kernels/logits.cuh)
+EMPTY = -1  # the word that no result is (kernels/mail.cuh)
 
 
 @functools.cache
-def build(rows: int, **defines: int) -> Emulated:
+def build(rows: int, last_first: int = 0) -> Emulated:
     """Return a build, made once a run of the tests."""
-    files = FOLLOWING if defines.get("FOLLOW") else EXPERTS
-    if defines.get("LOGITS_IN_O"):
-        names = [name for name in files["unfused.cu"] if name != "unfused_router"]
-        files = {**files, "unfused.cu": ("unfused_qkv", *names)}
-    return Emulated(Path(tempfile.mkdtemp()) / "build", files, {"ROWS": rows, **defines})
+    defines = {"ROWS": rows, "LAST_FIRST": last_first}
+    return Emulated(Path(tempfile.mkdtemp()) / "build", EXPERTS, defines)
 
 
 @functools.cache
@@ -52,32 +50,33 @@ def weights() -> Mapping[str, Tensor]:
 
 
 def fields_of(rows: int, pads: int) -> dict[str, Tensor]:
-    """Return a step in front of the output projection; rows differ by 100 in size."""
+    """Return a step behind the output projection; rows differ by 100 in size."""
     draw = torch.Generator().manual_seed(rows)
     requests = [Asked(0, 1)] * (rows - pads)
     step = make_step(requests, rows, [[page] for page in range(rows)])
     size = torch.logspace(-1, 1, rows)[:, None]
-    step.tensors["attended"].copy_(torch.randn(16, rows, 128, generator=draw))
-    step.tensors["attended_back"].copy_(torch.rand(16, rows, generator=draw))
-    return {
-        **weights(),
-        **step.tensors,
-        "stream_in": torch.randn(rows, SHAPE.hidden, generator=draw) * size,
-        "stream_out": torch.full((rows, SHAPE.hidden), torch.nan),
-    }
-
-
-def with_mid(fields: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the step behind the router: the stream is what the projection left."""
-    mid = torch.where(fields["batch_ids"][:, None] >= 0, fields["stream_in"], 0)
+    stream_out = torch.full((rows, SHAPE.hidden), torch.nan)
+    fields = {**weights(), **step.tensors, "stream_out": stream_out}
+    mid = torch.randn(rows, SHAPE.hidden, generator=draw) * size
+    mid[fields["batch_ids"] < 0] = 0
     fields["mid"].copy_(mid)
-    fields["mid_squares"].copy_(mid.square().view(len(mid), 128, 48).sum(-1).T)
-    wanted = plain(fields)
-    fields["mid_normed"].copy_(wanted["mid_normed"])
-    fields["logit_sums"].copy_(wanted["logit_sums"])
-    fields["logit_totals"].copy_((UNITS * wanted["logit_sums"][0].double()).round())
-    fields["up_counts"].zero_()
+    fields["mid_squares"].copy_(mid.square().view(rows, 128, 48).sum(-1).T)
+    fields["mid_normed"].copy_(plain(fields)["mid_normed"])
+    for name in ("logit_sums", "mids"):
+        words(fields, name).fill_(EMPTY)
     return fields
+
+
+def words(fields: dict[str, Tensor], name: str) -> Tensor:
+    """Return a field as the words that other blocks wait for."""
+    return fields[name].view(torch.int32)
+
+
+def run(fields: dict[str, Tensor], *stages: str, last_first: int = 0) -> None:
+    """Run all blocks of some stages of the unfused arm, one stage after another."""
+    for stage in stages:
+        kernels = build(len(fields["batch_ids"]), last_first)
+        kernels.launch(f"unfused_{stage}", BLOCKS, fields)
 
 
 def plain(fields: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -107,64 +106,50 @@ def compare(fields: dict[str, Tensor]) -> None:
     assert relative(fields["stream_out"][live], wanted["stream_out"][live]) < 2**-8
 
 
-@pytest.mark.parametrize(("rows", "pads"), [(1, 0), (2, 0), (4, 1), (16, 5)])
-def test_up_and_down_agree_with_torch(rows: int, pads: int) -> None:
-    fields = with_mid(fields_of(rows, pads))
-    for stage in ("up", "down"):
-        build(rows).launch(f"unfused_{stage}", BLOCKS, fields)
+@pytest.mark.parametrize(
+    ("rows", "pads", "last_first"),
+    [(1, 0, 0), (2, 0, 1), (4, 4, 1), (8, 1, 0), (9, 0, 1), (16, 5, 0), (16, 5, 1)],
+)
+def test_the_experts_agree_with_torch(rows: int, pads: int, last_first: int) -> None:
+    fields = fields_of(rows, pads)
+    run(fields, "router", "up", "down", last_first=last_first)
     compare(fields)
 
 
-@pytest.mark.parametrize(("rows", "pads"), [(2, 0), (16, 3)])  # one row merges partitions too
-def test_logits_are_summed_behind_the_output_projection(rows: int, pads: int) -> None:
-    fields, kernels = fields_of(rows, pads), build(rows, LOGITS_IN_O=1)
-    fields["logit_totals"].fill_(-77)
-    kernels.launch("unfused_qkv", BLOCKS, fields)
-    assert not fields["logit_totals"].any()
-    kernels.launch("unfused_o", BLOCKS, fields)
-    wanted, found = plain(fields), fields["logit_totals"].double() / UNITS
-    assert relative(found, wanted["logit_sums"].sum(0)) < 2**-17
-    for stage in ("up", "down"):
-        kernels.launch(f"unfused_{stage}", BLOCKS, fields)
-    assert torch.equal(fields["logit_sums"].sum(0), found.float())
-    compare(fields)
-
-
-def counts(fields: dict[str, Tensor]) -> list[int]:
-    """Return the tasks of `up` by turn: the shared expert's, those of the chosen ones, no more."""
-    ids = plain(fields)["routing"][:, : SHAPE.experts_per_token].long().flatten()
-    rows = [int((fields["batch_ids"] >= 0).sum()), *ids[ids >= 0].bincount().tolist()]
-    found = [96 * -(-count // 8) for count in [rows[0], *filter(None, rows[1:])]]
-    return found + [0] * (len(fields["up_counts"]) - len(found))
-
-
-@pytest.mark.parametrize(("rows", "pads"), [(1, 0), (4, 4), (9, 2)])
-def test_down_follows_up_by_experts(rows: int, pads: int) -> None:
-    fields = with_mid(fields_of(rows, pads))
-    kernels = build(rows, LOGITS_IN_O=1, FOLLOW=1)
-    kernels.launch("follow_up", BLOCKS, fields)
-    assert fields["up_counts"].tolist() == counts(fields)
-    kernels.launch("follow_down", BLOCKS, fields)
-    compare(fields)
+@pytest.mark.parametrize(("rows", "pads"), [(1, 0), (8, 3), (16, 5)])
+def test_a_live_row_leaves_no_word_empty_and_a_pad_writes_no_mids(rows: int, pads: int) -> None:
+    fields = fields_of(rows, pads)
+    run(fields, "router", "up")
+    live, mids = fields["batch_ids"] >= 0, words(fields, "mids")
+    assert mids[live].ne(EMPTY).all()
+    assert mids[~live].eq(EMPTY).all()
+    assert words(fields, "logit_sums").ne(EMPTY).all()
 
 
 @pytest.mark.parametrize(
-    ("rows", "dealt", "pads"), [(8, 2, 0), (16, 3, 0), (16, 3, 16), (16, 99, 4)]
+    ("rows", "pads", "last_first"), [(1, 0, 0), (2, 2, 0), (4, 1, 1), (8, 0, 0)]
 )
-def test_the_last_tasks_go_to_who_is_free(rows: int, dealt: int, pads: int) -> None:
-    fields = with_mid(fields_of(rows, pads))
-    kernels = build(rows, LOGITS_IN_O=1, FOLLOW=1, DEALT_TASKS=dealt)
-    kernels.launch("follow_up", BLOCKS, fields)
-    assert fields["up_counts"].tolist() == counts(fields)  # and no ticket is left to ask for
-    kernels.launch("follow_down", BLOCKS, fields)
-    compare(fields)
+def test_a_wait_for_words_gives_the_bits_of_a_wait_for_blocks(
+    rows: int, pads: int, last_first: int
+) -> None:
+    """Words come late, some later than those beside them (`looked_at` of emulated.h)."""
+    fields = fields_of(rows, pads)
+    run(fields, "router", "up", "down")
+    names = ("mids", "routing", "stream_out")
+    wanted = {name: fields[name].clone() for name in names}
+    for name in ("routing", "stream_out"):
+        fields[name].fill_(torch.nan)
+    build(rows, last_first).launch("mail_experts", BLOCKS, fields)
+    for name in names:
+        assert torch.equal(words(fields, name), words(wanted, name)), name
+    assert not fields["give_up"].any()
 
 
-@pytest.mark.parametrize("last_first", [0, 1])
-def test_a_task_behind_a_ticket_for_nothing_is_not_lost(last_first: int) -> None:
-    """A block's warps ask for its tickets in any order: three tasks are left, and two get none."""
-    fields = with_mid(fields_of(8, 0))
-    fields["up_counts"][-1] = 96 * (len([n for n in counts(fields) if n]) - 1) - 3
-    kernels = build(8, LOGITS_IN_O=1, FOLLOW=1, DEALT_TASKS=99, LAST_FIRST=last_first)
-    kernels.launch("follow_up", BLOCKS[-1:], fields)  # it has no task of the shared expert
-    assert fields["up_counts"][:-1].sum() == 3
+@pytest.mark.parametrize(("field", "wait"), [("logit_sums", "FOR_LOGITS"), ("mids", "FOR_MIDS")])
+def test_a_wait_for_a_word_that_never_comes_ends(field: str, wait: str) -> None:
+    fields, block = fields_of(2, 0), 5
+    run(fields, "router", "up")
+    words(fields, field)[-1, -1, -1] = EMPTY  # of mids: what block 95 makes
+    build(2).launch("mail_experts", [block], fields)
+    number = 1 + list(WAITS).index(wait)
+    assert fields["give_up"].tolist() == [1, number, block, EMPTY]

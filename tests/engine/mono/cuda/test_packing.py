@@ -130,14 +130,15 @@ def test_mxfp4_as_the_kernel_reads_it(
     tiles, wanted = read[0][expert, piece, tile], read[1]
     first = 512 * step + 16 * lane + 8 * (j // 2)
     v, w = (int(both) & 0xFFFFFFFF for both in tiles[first : first + 8].view(torch.int32))
-    rest, word = v & 0x06030603 | w << 2 & 0x180C180C, (v, w)[j % 2]
+    rest, word = v & 0x06030603 | w << 2 & 0xF9FCF9FC, (v, w)[j % 2]
     g, q = divmod(lane, 4)
-    nibbles = int(tiles[3072 + 32 * (step // 2) + 2 * (8 * (q // 2) + g) + step % 2])
+    ends = tiles[3072 + 8 * (8 * (q // 2) + g) :][:8]
+    nibbles = int(ends[step])
     turned = (word, word << 4, turn(word, 10), turn(rest, (6, 12)[j % 2]))
     for number, pair in enumerate(each & MASK for each in turned):
         side, k = number % 2, 384 * piece + 64 * step + 16 * q + 4 * j + 2 * (number // 2)
         scale = bf16((238 + (nibbles >> 4 * side & 15)) << 7)
-        top = 2.0 ** (int(tiles[3072 + 96 + 2 * g + side]) - 127)
+        top = 2.0 ** (int(ends[6 + side]) - 127)
         for half in range(2):
             found = bf16(pair >> 16 * half & 0xFFFF) * scale * top
             assert found == wanted[expert, 16 * tile + g + 8 * side, k + half]

@@ -37,9 +37,9 @@ def at_widths(name: str) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
     return found, {one["rows"]: one for one in results}
 
 
-def table(heading: str) -> list[list[str]]:
+def table(heading: str, page: str = PAGE) -> list[list[str]]:
     """Return the cells of the rows below the line that begins with ``heading``."""
-    lines = PAGE[PAGE.index(f"\n{heading}") :].split("\n\n")[0].strip().splitlines()[2:]
+    lines = page[page.index(f"\n{heading}") :].split("\n\n")[0].strip().splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -82,9 +82,22 @@ def test_the_table_of_kernels() -> None:
         same(cells[1:], [made["us"] for made in one["stages"].values()] + reads)
 
 
-def test_the_table_of_variants() -> None:
+def test_the_table_since() -> None:
+    _, results = at_widths("variants/words-awaited")
+    rows = table("| rows | unfused |", PAGE[PAGE.index("### Since the tables") :])
+    assert [int(cells[0]) for cells in rows] == list(results)
+    for cells, one in zip(rows, results.values(), strict=True):
+        assert not one["check"]["faults"]
+        plain, pdl, mono, mono_pdl = (one[arm]["us"] for arm in ARMS)
+        same(cells[1:6], [plain, pdl, mono, mono_pdl, plain / mono, pdl / mono_pdl])
+
+
+@pytest.mark.parametrize(("number", "least"), [(0, 20), (1, 15)], ids=["first", "later"])
+def test_the_tables_of_variants(number: int, least: int) -> None:
+    heading = "| variant | 1 row | 16 rows | | file |"
+    page = "\n" + heading + PAGE.split(heading)[number + 1]
     seen = 0
-    for _, one_row, sixteen, _, files in table("| variant | 1 row | 16 rows | | file |"):
+    for _, one_row, sixteen, _, files in table(heading, page):
         name = files.partition("`")[2].partition("`")[0]
         if "." in name.removeprefix("../") or not name:
             continue
@@ -93,7 +106,11 @@ def test_the_table_of_variants() -> None:
             if re.fullmatch(r"[\d.]+ / [\d.]+ / [\d.]+", cell):
                 seen += 1
                 same([cell], [results[rows][arm]["us"] for arm in ARMS[:3]])
-    assert seen > 20
+            elif number and (found := re.fullmatch(r"mono PDL ([\d.]+)", cell)):
+                seen += 1
+                way = "mono_together_pdl" if "mono_together_pdl" in results[rows] else "mono_pdl"
+                same([found[1]], [results[rows][way]["us"]])
+    assert seen > least
 
 
 def test_every_file_is_named() -> None:

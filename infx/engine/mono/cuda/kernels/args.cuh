@@ -73,7 +73,4 @@ struct LayerArgs {
     const float* up_scale;    // [2 DENSE_SIZE] by tile: of 8 gates, then of their 8 ups
     const float* down_scale;  // [HIDDEN]
     u8* mid_exponents;        // [ROWS][OUT_TILES] of the inverse of that power, as a float has it
-
-    long long* logit_totals;  // [ROWS][EXPERTS] with LOGITS_IN_O: before the norm's factor, in 2^-28
-    u32* up_counts;           // [MOST_CHOSEN + 2] with FOLLOW: tasks of up that are done, by turn (follow.cuh); then tickets (up.cuh)
 };

@@ -19,20 +19,20 @@ KERNEL(unfused_scores) {
 // alone, and a check merges beside it what it compares.
 KERNEL(unfused_attend) {
     const StepRows s = step_rows(a);
-    fetch_split(a, s, block_id(), smem);
+    fetch_split(a, s, blockIdx.x, smem);
     after_previous();
-    stage_attend(a, s, block_id(), smem);
+    stage_attend(a, s, blockIdx.x, smem);
 }
 
 KERNEL(unfused_split) {
     mark(a, 50);
     const StepRows s = step_rows(a);
-    fetch_split(a, s, block_id(), smem);
+    fetch_split(a, s, blockIdx.x, smem);
     after_previous();
-    stage_split(a, s, block_id(), smem);
+    stage_split(a, s, blockIdx.x, smem);
 }
 
 KERNEL(unfused_merge) {
     after_previous();
-    stage_merge(a, block_id());
+    stage_merge(a, blockIdx.x);
 }

@@ -106,7 +106,7 @@ __device__ __forceinline__ void load_partition(const LayerArgs& a, const FullTas
 }
 __device__ __forceinline__ void fetch_full(const LayerArgs& a, FullAhead& ahead, char* smem) {
     ahead.rows = full_rows(a);
-    const int tasks = ahead.rows.tasks, block = block_id();
+    const int tasks = ahead.rows.tasks, block = blockIdx.x;
     ahead.task = block * tasks / BLOCKS, ahead.end = (block + 1) * tasks / BLOCKS;
     ahead.now = {};
     ahead.there = false;
@@ -179,7 +179,7 @@ __device__ __forceinline__ void write_merged(const Merged& m, float* line) {
 // the counter is 0 again then. All threads call it.
 __device__ __forceinline__ bool count_last(u32* counter, int n, int wanted, SplitShared& shared) {
     __syncthreads();
-    if (thread_id() == 0) {
+    if (threadIdx.x == 0) {
         shared.done = count_up(counter, n) + n;
         if (shared.done == wanted) *counter = 0;
     }
@@ -213,7 +213,7 @@ __device__ __forceinline__ void finish_group(const LayerArgs& a, const FullRows&
 
 // A pad's output is 0; the last blocks write it, which have the least to do.
 __device__ __forceinline__ void clear_pads(const LayerArgs& a, const FullRows& s) {
-    const int row = BLOCKS - 1 - block_id();
+    const int row = BLOCKS - 1 - blockIdx.x;
     if (row < ROWS && __shfl_sync(ALL_LANES, s.id, row) < 0) keep_merged(a, row, make_float4(0, 0, 0, 0));
 }
 

@@ -22,7 +22,7 @@ __device__ __forceinline__ float head_norm_factor(const float (&x)[4]) {
 static __device__ __noinline__ float4 head_of(const float* sums, const float* row_squares,
                                               const float* rotary, const float* head_norm,
                                               bool turned) {
-    const int lane = threadIdx.x & 31;
+    const int lane = lane_id();
     float x[4], parts[QKV_PARTS][4], squares[QKV_PARTS], norm[4] = {}, cosine = 0, sine = 0;
 #pragma unroll
     for (int p = 0; p < QKV_PARTS; p++) {

@@ -93,7 +93,7 @@ __device__ __forceinline__ void finish_task(const LayerArgs& a, const StepRows& 
     if (partition >= count) return;
     int& done = reinterpret_cast<SplitShared*>(smem)->done;
     __syncthreads();
-    if (thread_id() == 0) {
+    if (threadIdx.x == 0) {
         done = count_up(a.merge_counts + row, 1) + 1;
         if (done == count) a.merge_counts[row] = 0;
     }

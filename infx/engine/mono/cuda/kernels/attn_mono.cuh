@@ -23,9 +23,9 @@ constexpr int O_PAUSE = 1000;   // cycles between two slots of o's weights that 
 // What attention wants of a launch before its projection is done: mailboxes are emptied, what the step
 // says comes close. Whoever writes a mailbox waits for all blocks first. A dependent launch empties none
 // that the layer before still reads: BLOCKS are as many as SMs and a block fills one, so the first that
-// runs has the place of one that ended, and all of that layer arrived behind `o` before.
+// runs has the place of one that ended, and all of that layer arrived behind `up` before.
 __device__ __forceinline__ void prepare_attention(const LayerArgs& a) {
-    for (int i = block_id() * THREADS + thread_id(); i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
+    for (int i = blockIdx.x * THREADS + threadIdx.x; ROWS <= DIRECT_ROWS && i < ROWS * REACH_PAGES; i += BLOCKS * THREADS)
         reinterpret_cast<u32*>(a.scores)[i] = EMPTY;
     constexpr int LINE_INTS = 32;
     const int row = warp_id(), lane = lane_id();
@@ -66,7 +66,7 @@ __device__ __forceinline__ u32 attend(const LayerArgs& a, Stream& s, char* smem)
     fetch_scores(a, ahead);
     mark(a, 44);
     const StepRows& rows = ahead.rows;
-    const int task = BLOCKS - 1 - (int)block_id();
+    const int task = BLOCKS - 1 - (int)blockIdx.x;
     const bool splits = task < SPLIT_TASKS, direct = ROWS <= DIRECT_ROWS && rows_alone(rows);
     int asked = 0;
     grid_wait(a, token, AFTER_QKV);

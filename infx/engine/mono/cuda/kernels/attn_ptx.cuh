@@ -1,7 +1,7 @@
 // Instructions that attention alone needs, as PTX.
 #pragma once
 #include "common.cuh"
-#include "sync.cuh"
+#include "mail.cuh"
 
 constexpr u32 ALL_LANES = 0xffffffffu;
 
@@ -48,12 +48,6 @@ __device__ __forceinline__ void copy_async_4(void* to, const void* from, bool th
 // Bring a line close before it is wanted.
 __device__ __forceinline__ void touch(const void* p) {
     asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
-}
-// Bits that no score has: nobody has written it yet.
-constexpr u32 EMPTY = 0xffffffffu;
-// Write a float that another block may be waiting for.
-__device__ __forceinline__ void send_word(float* p, float x) {
-    asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(x) : "memory");
 }
 // Return a float that another block writes, once it is not EMPTY; wait no longer than `grid_wait`.
 __device__ __forceinline__ float await_word(const LayerArgs& a, const float* p) {

@@ -58,6 +58,6 @@ __device__ __forceinline__ int leader_of(const StepRows& s, int task, int& chunk
 
 // Whether this block has one of the tasks first ... first + count - 1 of a stage.
 __device__ __forceinline__ bool owns_some(int first, int count) {
-    const int ahead = ((int)block_id() - first % BLOCKS + BLOCKS) % BLOCKS;
+    const int ahead = ((int)blockIdx.x - first % BLOCKS + BLOCKS) % BLOCKS;
     return ahead < count;
 }

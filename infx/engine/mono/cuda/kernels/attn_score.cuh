@@ -196,12 +196,12 @@ __device__ __forceinline__ void score_task(const LayerArgs& a, const StepRows& s
         if (lane < QUAD && first + lane < rows) shared.best[parity][first + lane][warp] = best;
     }
     __syncthreads();
-    const int row = thread_id() / 2, half = thread_id() % 2;
+    const int row = threadIdx.x / 2, half = threadIdx.x % 2;
     if (row >= rows) return;
     float best = shared.best[parity][row][8 * half];
 #pragma unroll
     for (int w = 1; w < 8; w++) best = fmaxf(best, shared.best[parity][row][8 * half + w]);
-    send_word(a.scores + (long)(leader + row) * REACH_PAGES + 2 * chunk + half, best);
+    send_word(a.scores + (long)(leader + row) * REACH_PAGES + 2 * chunk + half, __float_as_uint(best));
 }
 
 // What a block may fetch before the projection is done: the index keys of its first tasks, and the
@@ -216,7 +216,7 @@ __device__ __forceinline__ void fetch_scores(const LayerArgs& a, ScoreAhead& ahe
     ahead.rows = step_rows(a);
     const int tasks = ahead.rows.tasks;
     ahead.page = 0, ahead.heads = 0;
-    int pages[TILES_AHEAD + 1], task = block_id();
+    int pages[TILES_AHEAD + 1], task = blockIdx.x;
     if (task >= tasks) return;
 #pragma unroll
     for (int i = 0; i <= TILES_AHEAD; i++) pages[i] = page_of(a, ahead.rows, task + i * BLOCKS);
@@ -235,7 +235,7 @@ __device__ __forceinline__ void stage_scores(const LayerArgs& a, ScoreAhead& ahe
     ScoreShared& shared = *reinterpret_cast<ScoreShared*>(smem);
     const StepRows& s = ahead.rows;
     mark(a, 46);
-    int task = block_id();
+    int task = blockIdx.x;
     if (task < s.tasks) {
         make_index_heads(a, s, ahead.heads, shared);
         __syncthreads();

@@ -23,7 +23,7 @@ struct SelectShared {
 // What may be there before scores are: the row's table of pages. No other thread needs it at once.
 __device__ __forceinline__ void fetch_pages(const LayerArgs& a, int row, int own,
                                             SelectShared& shared) {
-    const int t = thread_id();
+    const int t = threadIdx.x;
     const int* pages = a.pages + (long)row * a.page_stride + t;
     if (t <= own) copy_async_4(&shared.pages[t], pages, true);
     if (t + THREADS <= own) copy_async_4(&shared.pages[t + THREADS], pages + THREADS, true);
@@ -46,7 +46,7 @@ __device__ __forceinline__ u64 key_of(float score, int block) {
 __device__ __forceinline__ int larger(const u64* keys, int count, u64 key) {
     int before = 0;
 #pragma unroll 1
-    for (int j = thread_id() % 4; j < count; j += 16)
+    for (int j = threadIdx.x % 4; j < count; j += 16)
 #pragma unroll
         for (int n = 0; n < 16; n += 4) before += keys[j + n] > key;
     before += __shfl_xor_sync(ALL_LANES, before, 1);
@@ -65,7 +65,7 @@ __device__ __forceinline__ u64 best_of_slice(u64 key) {
 // Leave in shared.keys what is not behind 16 others for sure; return how many. `low` and `high` are
 // the thread's keys.
 __device__ __forceinline__ int leave_best(SelectShared& shared, u64 low, u64 high) {
-    const int t = thread_id();
+    const int t = threadIdx.x;
     const u64 best = best_of_slice(low), later = best_of_slice(high);
     if (t % SLICE == 0) {
         shared.best[t / SLICE] = best;
@@ -84,11 +84,11 @@ __device__ __forceinline__ int leave_best(SelectShared& shared, u64 low, u64 hig
 
 // The thread's scores of a row: of blocks t and t + THREADS. `awaited`: they may not be there yet.
 __device__ __forceinline__ float2 load_scores(const LayerArgs& a, int row, int own, bool awaited) {
-    const float* scores = a.scores + (long)row * REACH_PAGES + thread_id();
+    const float* scores = a.scores + (long)row * REACH_PAGES + threadIdx.x;
     float2 x = {0, 0};
     if (own < TOPK_BLOCKS) return x;
-    if (thread_id() < own) x.x = awaited ? await_word(a, scores) : load_l2_one(scores);
-    if (thread_id() + THREADS < own)
+    if (threadIdx.x < own) x.x = awaited ? await_word(a, scores) : load_l2_one(scores);
+    if (threadIdx.x + THREADS < own)
         x.y = awaited ? await_word(a, scores + THREADS) : load_l2_one(scores + THREADS);
     return x;
 }
@@ -108,7 +108,7 @@ __device__ __forceinline__ u32 every_fourth(u32 word) {
 
 // Mark the blocks that `row` attends to. All threads call it, behind fetch_pages.
 __device__ __forceinline__ void choose_blocks(float2 scores, int own, SelectShared& shared) {
-    const int t = thread_id(), count = own + 1;
+    const int t = threadIdx.x, count = own + 1;
     if (count > TOPK_BLOCKS) {
         const u64 low = key_of(scores.x, t, own);
         int left = count;

@@ -284,7 +284,7 @@ __device__ __forceinline__ void fetch_split(const LayerArgs& a, const StepRows& 
 
 // Write the numbers of the task's two blocks.
 __device__ __forceinline__ void keep_chosen(const LayerArgs& a, int task, int2 blocks) {
-    if (thread_id() < 2) a.chosen[2 * task + thread_id()] = thread_id() ? blocks.y : blocks.x;
+    if (threadIdx.x < 2) a.chosen[2 * task + threadIdx.x] = threadIdx.x ? blocks.y : blocks.x;
 }
 
 // What a task of split may take for done when it begins.

@@ -33,15 +33,15 @@ __device__ __forceinline__ void load_values(const LayerArgs& a, int2 pages, int 
     const u8* second = a.values + (long)pages.y * PAGE_BYTES;
     if constexpr (STAGED) {
         constexpr int CHUNKS = VALUE_BYTES / 16, ROUND = THREADS / CHUNKS;  // keys of a round
-        const int own = thread_id() / CHUNKS, at = thread_id() % CHUNKS * 16;
+        const int own = threadIdx.x / CHUNKS, at = threadIdx.x % CHUNKS * 16;
 #pragma unroll
         for (int key = 0; key < PARTITION; key += ROUND) {
             const u8* page = (key < BLOCK ? first : second) + key % BLOCK * VALUE_BYTES;
             copy_async_16(&shared.numbers[key + own][at], page + own * VALUE_BYTES + at,
                           key + own < count);
         }
-        if (KV_KIND == MXFP4 && thread_id() < PARTITION) {
-            const int key = thread_id();
+        if (KV_KIND == MXFP4 && threadIdx.x < PARTITION) {
+            const int key = threadIdx.x;
             const long place = (long)(key < BLOCK ? pages.x : pages.y) * BLOCK + key % BLOCK;
             copy_async_4(shared.scales[key], (const u8*)a.value_scales + place * 4, key < count);
         }

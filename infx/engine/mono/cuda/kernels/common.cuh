@@ -3,29 +3,11 @@
 #pragma once
 #include "args.cuh"
 
-// Who runs: through these everywhere but in functions that are not inlined. Where several layers stand one
-// behind the other (mono_layers.cu) each reads them anew, from registers that the kernel declares: what
-// follows from them alone would be kept from layer to layer, and spills.
-#ifndef IDS_IN_REGISTERS
-#define thread_id() threadIdx.x
-#define block_id() blockIdx.x
-#else
-__device__ __forceinline__ u32 thread_id() {
-    u32 own;
-    asm volatile("mov.u32 %0, own_thread;" : "=r"(own));
-    return own;
-}
-__device__ __forceinline__ u32 block_id() {
-    u32 own;
-    asm volatile("mov.u32 %0, own_block;" : "=r"(own));
-    return own;
-}
-#endif
-__device__ __forceinline__ int lane_id() { return thread_id() & 31; }
-__device__ __forceinline__ int warp_id() { return thread_id() >> 5; }
+__device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
+__device__ __forceinline__ int warp_id() { return threadIdx.x >> 5; }
 // The same, and the compiler knows that it is the warp's: addresses made from it are uniform. All
 // lanes must call it together.
-__device__ __forceinline__ int uniform_warp() { return __shfl_sync(~0u, thread_id() >> 5, 0); }
+__device__ __forceinline__ int uniform_warp() { return __shfl_sync(~0u, threadIdx.x >> 5, 0); }
 
 // What other blocks wrote in this launch is read from L2: an L1 line may be older.
 __device__ __forceinline__ float4 load_l2(const float* p) {
@@ -40,9 +22,22 @@ __device__ __forceinline__ uint4 load_l2(const void* p) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
     return v;
 }
+__device__ __forceinline__ float4 as_floats(uint4 v) {
+    return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
+}
 __device__ __forceinline__ float load_l2_one(const float* p) {
     float v;
     asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+    return v;
+}
+// Words that another block waits for, and a look at some (mail.cuh).
+__device__ __forceinline__ void send_word(void* p, u32 x) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+__device__ __forceinline__ uint4 load_mail(const void* p) {
+    uint4 v;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
     return v;
 }
 // What no one writes in this launch and no one reads twice.
@@ -52,37 +47,36 @@ __device__ __forceinline__ uint4 load_once(const void* p) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
-__device__ __forceinline__ u32 load_acquire(const u32* p) {
-    u32 v;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-// Count, behind what the warp wrote before: the counting lane's release comes after all lanes met.
-__device__ __forceinline__ void count_at_l2(u32* p) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory");
-}
-// Count where L2 has it; return what was there. What follows `last` is 0.
-__device__ __forceinline__ u32 next_at_l2(u32* p, u32 last) {
-    u32 was;
-    asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(was) : "l"(p), "r"(last) : "memory");
-    return was;
-}
-// Add where L2 has it.
-__device__ __forceinline__ void add_at_l2(long long* p, long long n) {
-    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(n) : "memory");
-}
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 __device__ __forceinline__ u32 shared_address(const void* p) {
     return (u32)__cvta_generic_to_shared(p);
 }
 
-// Copy 16 bytes to shared memory without waiting; and wait for the thread's own copies.
-__device__ __forceinline__ void copy_16(void* to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+__device__ __forceinline__ uint4 load_shared_16(u32 at) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
+    return v;
+}
+__device__ __forceinline__ uint2 load_shared_8(u32 at) {
+    uint2 v;
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at) : "memory");
+    return v;
+}
+__device__ __forceinline__ void store_shared(u32 at, float x) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(x) : "memory");
+}
+// Copy 16 bytes to shared memory without waiting; wait for the thread's own copies.
+__device__ __forceinline__ void copy_16(u32 to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 __device__ __forceinline__ void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-// Between two looks at a word that another warp or block writes.
-__device__ __forceinline__ void relax() {}
+
+// Return the bits of `yes` where `mask` has ones, of `no` elsewhere: one instruction.
+__device__ __forceinline__ u32 chosen_bits(u32 mask, u32 yes, u32 no) {
+    u32 v;
+    asm("lop3.b32 %0, %1, %2, %3, 0xE2;" : "=r"(v) : "r"(yes), "r"(mask), "r"(no));
+    return v;
+}
 
 // Two numbers in one register, the first in the low half.
 __device__ __forceinline__ u32 to_f16x2(float low, float high) {
@@ -174,7 +168,7 @@ __device__ __forceinline__ void after_previous() {
 #if TRACE
 constexpr int MARKS = 64;
 __device__ __forceinline__ void mark(const LayerArgs& a, int point) {
-    if (thread_id() == 0) a.trace[block_id() * MARKS + point] = clock64();
+    if (threadIdx.x == 0) a.trace[blockIdx.x * MARKS + point] = clock64();
 }
 #else
 __device__ __forceinline__ void mark(const LayerArgs&, int) {}

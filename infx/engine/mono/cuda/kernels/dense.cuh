@@ -23,11 +23,11 @@ constexpr int DENSE_AHEAD = 2;
 constexpr float MIDS_SCALE = 1024.0f;
 
 __device__ __forceinline__ void fill_dense_up(const LayerArgs& a, Stream& s, int& next, int most = 2 * OUT_TASKS) {
-    const u8* from = a.up + (size_t)(s.warp * DENSE_TILES + OUT_TASKS * block_id()) * (2 * DENSE_PIECE);
+    const u8* from = a.up + (size_t)(s.warp * DENSE_TILES + OUT_TASKS * blockIdx.x) * (2 * DENSE_PIECE);
     s.fill(next, min(most, 2 * out_tiles_of_block()), DENSE_PIECE, [&](int i) { return from + i * DENSE_PIECE; });
 }
 __device__ __forceinline__ void fill_dense_down(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
-    const u8* from = a.down + (size_t)(s.warp * OUT_TILES + OUT_TASKS * block_id()) * DENSE_PIECE;
+    const u8* from = a.down + (size_t)(s.warp * OUT_TILES + OUT_TASKS * blockIdx.x) * DENSE_PIECE;
     s.fill(next, min(most, out_tiles_of_block()), DENSE_PIECE, [&](int i) { return from + i * DENSE_PIECE; });
 }
 
@@ -159,9 +159,9 @@ struct DensePair {
     bool mine;
     float gate_scale, up_scale;
     __device__ __forceinline__ DensePair(const LayerArgs& a, int done, int now) {
-        pair = thread_id() % 8, row = thread_id() / 8 % ROWS, at = thread_id() / (8 * ROWS);
+        pair = threadIdx.x % 8, row = threadIdx.x / 8 % ROWS, at = threadIdx.x / (8 * ROWS);
         mine = at < now;
-        output = 16 * (OUT_TASKS * block_id() + done + at) + pair;
+        output = 16 * (OUT_TASKS * blockIdx.x + done + at) + pair;
         gate_scale = mine ? __ldg(a.up_scale + output) : 0.0f;
         up_scale = mine ? __ldg(a.up_scale + output + 8) : 0.0f;
     }
@@ -175,7 +175,7 @@ struct DensePair {
 
 __device__ __forceinline__ void run_dense_up(const LayerArgs& a, Stream& s, int& next, char* smem) {
     mark(a, 30);
-    if (block_id() >= OUT_BLOCKS) return;
+    if (blockIdx.x >= OUT_BLOCKS) return;
     float *sums = (float*)smem, *factors = (float*)(smem + UP_FACTORS_AT);
     UpColumns x;
     load_up(a, s, next, x, smem);
@@ -226,7 +226,7 @@ struct DownAhead {
 
 __device__ __forceinline__ void run_dense_down(const LayerArgs& a, Stream& s, int& next, const DownAhead& known, char* smem) {
     mark(a, 40);
-    if (block_id() >= OUT_BLOCKS) return;
+    if (blockIdx.x >= OUT_BLOCKS) return;
     float *sums = (float*)smem, *own = sums_of_warp(sums, s.warp);
     Columns<DOWN_SLICE / 32> x;
     load_mids(a, x);

@@ -82,6 +82,18 @@ __device__ __forceinline__ float sum_warps(const float* sums, int row, int out) 
     return total;
 }
 
+// The same of two outputs that lie together.
+template <int SUM_ROWS = ROWS>
+__device__ __forceinline__ float2 sum_two(const float* sums, int row, int out) {
+    float2 total = make_float2(0, 0);
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+        const float2 own = *(const float2*)(sums + (w * SUM_ROWS + row) * OUT_PITCH + out);
+        total.x += own.x, total.y += own.y;
+    }
+    return total;
+}
+
 // ---- qkv: x (1 + w) of the residual stream times the fused projection, a part of K a block -------
 
 constexpr int QKV_TILES = QKV / 16, QKV_BLOCKS = BLOCKS / QKV_PARTS;
@@ -94,8 +106,8 @@ constexpr int QKV_OUTPUTS = (QKV_AT_ONCE * ROWS * 16 + THREADS - 1) / THREADS;
 
 struct Qkv {
     int part, first, count;  // the block's part of K and its tiles
-    __device__ __forceinline__ Qkv() : part(block_id() % QKV_PARTS) {
-        int block = block_id() / QKV_PARTS;
+    __device__ __forceinline__ Qkv() : part(blockIdx.x % QKV_PARTS) {
+        int block = blockIdx.x / QKV_PARTS;
         first = block * QKV_TILES / QKV_BLOCKS;
         count = block < QKV_BLOCKS ? (block + 1) * QKV_TILES / QKV_BLOCKS - first : 0;
     }
@@ -124,18 +136,18 @@ __device__ __forceinline__ void leave_squares(float* to, const float (&squares)[
 
 // Write the sums of squares of a part of K; the block of the part's first tile does.
 __device__ __forceinline__ void write_squares(const LayerArgs& a, const Qkv& task, const float* squares) {
-    if (task.first != 0 || thread_id() >= ROWS) return;
+    if (task.first != 0 || threadIdx.x >= ROWS) return;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += squares[w * ROWS + thread_id()];
-    a.qkv_squares[task.part * ROWS + thread_id()] = sum;
+    for (int w = 0; w < WARPS; ++w) sum += squares[w * ROWS + threadIdx.x];
+    a.qkv_squares[task.part * ROWS + threadIdx.x] = sum;
 }
 
 // Write the sums of tiles first ... first + count - 1.
 __device__ __forceinline__ void write_qkv(const LayerArgs& a, int part, int first, int count, const float* sums) {
 #pragma unroll
     for (int n = 0; n < QKV_OUTPUTS; ++n) {
-        int i = thread_id() + n * THREADS, out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
+        int i = threadIdx.x + n * THREADS, out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
         if (at >= count) break;
         int feature = 16 * (first + at) + out;
         float scale = __ldg(a.qkv_scale + feature);
@@ -182,9 +194,9 @@ struct StreamSlice {
 // Bring to L2 what later stages read of small vectors: each would cost them a trip to memory.
 __device__ __forceinline__ void prefetch_vectors(const LayerArgs& a) {
     constexpr int LINE_FLOATS = 32, HALF = HIDDEN / LINE_FLOATS, MLP = (DENSE_MLP ? 2 * DENSE_SIZE : EXPERTS) / LINE_FLOATS;
-    int line = block_id() + BLOCKS * (thread_id() - 32);
+    int line = blockIdx.x + BLOCKS * (threadIdx.x - 32);
     const float* p = nullptr;
-    if (thread_id() < 32) return;
+    if (threadIdx.x < 32) return;
     if (line < HALF) p = a.o_scale + line * LINE_FLOATS;
     else if ((line -= HALF) < HALF) p = a.mlp_norm + line * LINE_FLOATS;
     else if ((line -= HALF) < QKV / LINE_FLOATS) p = a.qkv_scale + line * LINE_FLOATS;

@@ -7,5 +7,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) mono_layer(const __grid
     s.open(smem);
     Places places;
     places.open(smem);
-    run_layer(a, s, places, [] { after_previous(); }, smem);
+    run_layer(a, s, places, smem);
 }

@@ -8,7 +8,8 @@
 // output's slice is applied to its sum. Tables (PRMT) of f16 or, with a conversion, of e4m3 take
 // fewer instructions and more time: docs/mono.md.
 //
-// A piece is 16 outputs x 384 of K: six such tiles, then a nibble a scale, then a byte an output.
+// A piece is 16 outputs x 384 of K: six such tiles, then eight bytes for g and half of q: a byte a tile, which
+// is a nibble for the scale of output g and one for that of g + 8, and their slices' exponents.
 #pragma once
 #include "fp8.cuh"
 
@@ -26,44 +27,59 @@ __device__ __forceinline__ u32 rotated(u32 v, int left) { return __funnelshift_l
 // c += 16 outputs x 32 of K in two words, times 8 columns; `upper` and `lower`: the scales of outputs g and g + 8.
 // Three numbers a half word are a mask away, turned or not; the bits that two words have left make one more each.
 __device__ __forceinline__ void multiply_words(float (&c)[4], const u32* b, u32 v, u32 w, u32 upper, u32 lower) {
-    u32 rest = (v & 0x06030603u) | ((w << 2) & 0x180C180Cu);
+    u32 rest = chosen_bits(0x06030603u, v, w << 2);
     mma_bf16(c, times_bf16x2(v & NUMBER, upper), times_bf16x2((v << 4) & NUMBER, lower),
              times_bf16x2(rotated(v, 10) & NUMBER, upper), times_bf16x2((rest << 6) & NUMBER, lower), b[0], b[1]);
     mma_bf16(c, times_bf16x2(w & NUMBER, upper), times_bf16x2((w << 4) & NUMBER, lower),
              times_bf16x2(rotated(w, 10) & NUMBER, upper), times_bf16x2(rotated(rest, 12) & NUMBER, lower), b[2], b[3]);
 }
 
-// c += 16 outputs x 64 of K, times 8 columns. `scales`: a nibble of output g, then of g + 8; 15 is 1.
-__device__ __forceinline__ void multiply_mxfp4(float (&c)[4], const u32* b, uint4 w, u32 scales) {
-    constexpr u32 ONCE = 0x00800080u, LEAST = 238 * ONCE;  // exponents of 2^(126 - 15) in bf16
-    u32 upper = (scales & 15) * ONCE + LEAST, lower = (scales & 240) * (ONCE / 16) + LEAST;
+// The scales of a lane's tiles: of outputs g, then of g + 8. A nibble of 15 is 1.
+struct Scales {
+    u32 upper[2], lower[2];  // a byte a tile
+    u32 tops;                // what is common: two bytes
+    __device__ __forceinline__ explicit Scales(uint2 ends) : tops(ends.y >> 16) {
+        upper[0] = ends.x & 0x0F0F0F0Fu, upper[1] = ends.y & 0x0F0F0F0Fu;
+        lower[0] = (ends.x >> 4) & 0x0F0F0F0Fu, lower[1] = (ends.y >> 4) & 0x0F0F0F0Fu;
+    }
+    // A tile's as bf16, twice: times 2^126, which its numbers lack.
+    static __device__ __forceinline__ u32 of(const u32 (&bytes)[2], int tile) {
+        constexpr u32 ONCE = 0x00800080u, LEAST = 238 * ONCE;  // exponents of 2^(126 - 15)
+        return __byte_perm(bytes[tile / 4], 0, 0x4440 | tile % 4) * ONCE + LEAST;
+    }
+};
+
+// c += 16 outputs x 64 of K, times 8 columns.
+__device__ __forceinline__ void multiply_mxfp4(float (&c)[4], const u32* b, uint4 w, u32 upper, u32 lower) {
     multiply_words(c, b, w.x, w.y, upper, lower);
     multiply_words(c, b + 4, w.z, w.w, upper, lower);
 }
 
-// c = a piece times its columns: two sums, of the even and of the odd tiles, then one.
-__device__ __forceinline__ void multiply_piece(float (&c)[4], const PieceColumns& x, const char* piece) {
-    int lane = lane_id(), g = lane >> 2;
-    const u8* scales = (const u8*)(piece + 512 * PIECE_TILES) + 16 * ((lane & 3) >> 1) + 2 * g;
-    u32 tops = ((const u16*)(piece + 512 * PIECE_TILES + 16 * PIECE_TILES))[g];
+// Where a lane finds its share of a piece: kept in a register while pieces pass.
+struct PieceLane {
+    u32 words, ends;
+    __device__ __forceinline__ PieceLane() : words(16 * lane_id()), ends(512 * PIECE_TILES + 8 * ((lane_id() & 2) * 4 + (lane_id() >> 2))) {
+        asm volatile("" : "+r"(words), "+r"(ends));
+    }
+};
+
+// c = a piece times its columns: two sums, of the even and of the odd tiles, then one. `piece` is a shared address.
+__device__ __forceinline__ void multiply_piece(float (&c)[4], const PieceColumns& x, u32 piece, const PieceLane& lane) {
+    const u32 words = piece + lane.words;
+    const Scales scales(load_shared_8(piece + lane.ends));
     float d[4] = {};
 #pragma unroll
     for (int i = 0; i < 4; ++i) c[i] = 0;
-    uint4 w[2] = {load_tile(piece, 0), load_tile(piece, 1)};
-    u32 scale[2] = {scales[0], scales[1]};
+    uint4 w[2] = {load_shared_16(words), load_shared_16(words + 512)};
 #pragma unroll
     for (int t = 0; t < PIECE_TILES; t += 2) {
         uint4 now[2] = {w[0], w[1]};
-        u32 own[2] = {scale[0], scale[1]};
-        if (t + 2 < PIECE_TILES) {
-            w[0] = load_tile(piece, t + 2), w[1] = load_tile(piece, t + 3);
-            scale[0] = scales[16 * t + 32], scale[1] = scales[16 * t + 33];
-        }
-        asm volatile("" ::: "memory");  // One pair of tiles ahead, not all: registers.
-        multiply_mxfp4(c, x.b + 8 * t, now[0], own[0]);
-        multiply_mxfp4(d, x.b + 8 * t + 8, now[1], own[1]);
+        if (t + 2 < PIECE_TILES) w[0] = load_shared_16(words + 512 * t + 1024), w[1] = load_shared_16(words + 512 * t + 1536);
+        // One pair of tiles ahead, not all: registers.
+        multiply_mxfp4(c, x.b + 8 * t, now[0], Scales::of(scales.upper, t), Scales::of(scales.lower, t));
+        multiply_mxfp4(d, x.b + 8 * t + 8, now[1], Scales::of(scales.upper, t + 1), Scales::of(scales.lower, t + 1));
     }
-    float upper = __uint_as_float((tops & 255) << 23), lower = __uint_as_float(tops >> 8 << 23);
+    float upper = __uint_as_float((scales.tops & 255) << 23), lower = __uint_as_float(scales.tops >> 8 << 23);
     c[0] = upper * (c[0] + d[0]), c[1] = upper * (c[1] + d[1]);
     c[2] = lower * (c[2] + d[2]), c[3] = lower * (c[3] + d[3]);
 }

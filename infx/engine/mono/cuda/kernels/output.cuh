@@ -1,18 +1,15 @@
 // The output projection: attention's output, a head a warp, then ranks and residual.
 #pragma once
 #include "attn.cuh"
-#include "logits.cuh"
+#include "fp8.cuh"
 #include "sync.cuh"
-
-static_assert(!LOGITS || (ROUTER_SLICE == 16 * OUT_TASKS && ROUTER_PARTS * WARPS == OUT_BLOCKS), "a block's tiles are a slice of the router");
-constexpr int NORMED_FLOATS = LOGITS ? ROWS * RouterOfTiles::PITCH : 0;
 
 // Up to so many rows the projection merges partitions itself: 34 KB of L2 a row and block with fp8
 // caches, else 66. No gain at two rows (docs/mono.md). Attention over all keys merges its own.
 constexpr int FOLDED_ROWS = 1;
 constexpr bool FOLDED = LAYER_KIND != DENSE && ROWS <= FOLDED_ROWS;
 
-__device__ __forceinline__ int out_tiles_of_block() { return block_id() < OUT_BLOCKS ? OUT_TASKS : 0; }
+__device__ __forceinline__ int out_tiles_of_block() { return blockIdx.x < OUT_BLOCKS ? OUT_TASKS : 0; }
 // Outputs of the block's tiles that a thread writes.
 constexpr int OUT_OUTPUTS = (OUT_TASKS * ROWS * 16 + THREADS - 1) / THREADS;
 
@@ -27,7 +24,7 @@ __device__ __forceinline__ float add_ranks(float residual, float own) {
 // Ask for no more than `most` of the block's pieces.
 __device__ __forceinline__ void fill_o(const LayerArgs& a, Stream& s, int& next, int most = OUT_TASKS) {
     s.fill(next, min(out_tiles_of_block(), next + most), 2048, [&](int i) {
-        return a.o + (s.warp * OUT_TILES + OUT_TASKS * block_id() + i) * 2048;
+        return a.o + (s.warp * OUT_TILES + OUT_TASKS * blockIdx.x + i) * 2048;
     });
 }
 
@@ -37,10 +34,10 @@ struct Output {
     bool mine, live;
     float residual;
     __device__ __forceinline__ void fetch(const LayerArgs& a, const float* stream, int n) {
-        int i = thread_id() + n * THREADS;
+        int i = threadIdx.x + n * THREADS;
         out = i % 16, row = i / 16 % ROWS, at = i / (16 * ROWS);
         mine = at < out_tiles_of_block();
-        feature = 16 * (OUT_TASKS * block_id() + at) + out;
+        feature = 16 * (OUT_TASKS * blockIdx.x + at) + out;
         residual = mine ? load_l2_one(stream + row * HIDDEN + feature) : 0.0f;
         live = mine && __ldg(a.batch_ids + row) >= 0;
     }
@@ -54,10 +51,8 @@ __device__ __forceinline__ void fetch_outputs(const LayerArgs& a, const float* s
 struct OutputAhead {
     Output outputs[OUT_OUTPUTS];
     float scale[OUT_OUTPUTS], norm[OUT_OUTPUTS];
-    RouterOfTiles router;  // where LOGITS
     __device__ __forceinline__ explicit OutputAhead(const LayerArgs& a) {
         fetch_outputs(a, a.stream_in, outputs);
-        if (LOGITS) router.load(a);
 #pragma unroll
         for (int n = 0; n < OUT_OUTPUTS; ++n) {
             scale[n] = outputs[n].mine ? __ldg(a.o_scale + outputs[n].feature) : 0.0f;
@@ -119,8 +114,8 @@ __device__ __forceinline__ void write_normed(const LayerArgs& a, const Output& t
     if (to.out == 0) a.mid_exponents[place / 16] = __float_as_uint(back) >> 23;
 }
 
-// Write the stream after attention, in float32 and as the MLP's input, and the sums of its squares. Return the input.
-__device__ __forceinline__ float write_mid(const LayerArgs& a, const Output& to, float own, float scale, float norm, float* squares) {
+// Write the stream after attention, in float32 and as the MLP's input, and the sums of its squares.
+__device__ __forceinline__ void write_mid(const LayerArgs& a, const Output& to, float own, float scale, float norm, float* squares) {
     float mid = to.live ? add_ranks(to.residual, own * scale) : 0.0f;
     if (to.mine) a.mid[to.row * HIDDEN + to.feature] = mid;
     write_normed(a, to, mid * norm);
@@ -128,7 +123,6 @@ __device__ __forceinline__ float write_mid(const LayerArgs& a, const Output& to,
 #pragma unroll
     for (int lanes = 8; lanes; lanes >>= 1) square += __shfl_xor_sync(~0u, square, lanes);
     if (to.out == 0 && to.mine) squares[to.at * ROWS + to.row] = square;
-    return mid * norm;
 }
 
 // Multiply the block's tiles, whose weights were all asked for, and leave the warp's sums of each: `own` is its place among the first's.
@@ -150,25 +144,23 @@ __device__ __forceinline__ void run_o(const LayerArgs& a, Stream& s, const Outpu
     mark(a, 10);
     load_attended(a, x, smem);
     mark(a, 11);
-    if (block_id() >= OUT_BLOCKS) return;
+    if (blockIdx.x >= OUT_BLOCKS) return;
     multiply_out_tiles(s, x, own);
     mark(a, 12);
-    float *normed = sums + OUT_TASKS * SUMS_FLOATS, *squares = normed + NORMED_FLOATS;  // [row][PITCH]; [task][row]
+    float* squares = sums + OUT_TASKS * SUMS_FLOATS;  // [task][row]
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < OUT_OUTPUTS; ++n) {
         const Output& to = known.outputs[n];
-        float own = write_mid(a, to, to.mine ? sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out) : 0.0f, known.scale[n], known.norm[n], squares);
-        if (LOGITS && to.mine) normed[to.row * RouterOfTiles::PITCH + 16 * to.at + to.out] = own;
+        write_mid(a, to, to.mine ? sum_warps(sums + to.at * SUMS_FLOATS, to.row, to.out) : 0.0f, known.scale[n], known.norm[n], squares);
     }
     __syncthreads();
-    if (LOGITS) known.router.add(a, normed);
-    if (thread_id() < ROWS) {
+    if (threadIdx.x < ROWS) {
         float total = 0;
 #pragma unroll
-        for (int i = 0; i < OUT_TASKS; ++i) total += squares[i * ROWS + thread_id()];
-        a.mid_squares[block_id() * ROWS + thread_id()] = total;
+        for (int i = 0; i < OUT_TASKS; ++i) total += squares[i * ROWS + threadIdx.x];
+        a.mid_squares[blockIdx.x * ROWS + threadIdx.x] = total;
     }
     mark(a, 13);
 }
-static_assert(4 * (OUT_TASKS * SUMS_FLOATS + NORMED_FLOATS + OUT_TASKS * ROWS) <= STAGE_BYTES, "o's sums fit the stage's memory");
+static_assert(4 * (OUT_TASKS * SUMS_FLOATS + OUT_TASKS * ROWS) <= STAGE_BYTES, "o's sums fit the stage's memory");

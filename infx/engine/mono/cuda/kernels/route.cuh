@@ -1,13 +1,18 @@
-// The router as a stage of its own, and what a step's logits decide: who works for whom.
+// The router, and what a step's logits decide: who works for whom.
 //
-// Every block routes all rows for itself: 4 KB a row out of L2 (1 KB with LOGITS_IN_O) cost less than one
-// more hand-off.
+// Logits are summed from bf16 weights and inputs split in two bf16 numbers (16 bits of mantissa):
+// a choice of experts should not turn on the rounding of an activation. Every block routes all rows
+// for itself: 4 KB a row out of L2 cost less than one more hand-off.
 #pragma once
 #include "output.cuh"
 
+constexpr int ROUTER_TILES = EXPERTS / 16, ROUTER_TASKS = ROUTER_TILES * ROUTER_PARTS;  // 64, one a block
+constexpr int ROUTER_SLICE = HIDDEN / ROUTER_PARTS / WARPS;                            // 48
+static_assert(ROUTER_TASKS <= BLOCKS, "the router is one round");
+
 __device__ __forceinline__ void fill_router(const LayerArgs& a, Stream& s, int& next) {
-    s.fill(next, block_id() < ROUTER_TASKS ? 1 : 0, 1536, [&](int) {
-        return a.router + ((size_t)block_id() * WARPS + s.warp) * 1536;
+    s.fill(next, blockIdx.x < ROUTER_TASKS ? 1 : 0, 1536, [&](int) {
+        return a.router + ((size_t)blockIdx.x * WARPS + s.warp) * 1536;
     });
 }
 
@@ -15,10 +20,10 @@ __device__ __forceinline__ void fill_router(const LayerArgs& a, Stream& s, int& 
 template <class Behind>
 __device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* smem, const Behind& behind) {
     mark(a, 20);
-    if (block_id() >= ROUTER_TASKS) return behind();
-    int part = block_id() / ROUTER_TILES, tile = block_id() % ROUTER_TILES, lane = lane_id();
+    if (blockIdx.x >= ROUTER_TASKS) return behind();
+    int part = blockIdx.x / ROUTER_TILES, tile = blockIdx.x % ROUTER_TILES, lane = lane_id();
     int first = part * (HIDDEN / ROUTER_PARTS) + s.warp * ROUTER_SLICE + 4 * (lane & 3);
-    RouterColumns x;
+    u32 high[HALVES][6], low[HALVES][6];
     float4 mid[HALVES][3];
 #pragma unroll
     for (int h = 0; h < HALVES; ++h)
@@ -34,20 +39,31 @@ __device__ __forceinline__ void run_router(const LayerArgs& a, Stream& s, char* 
 #pragma unroll
         for (int t = 0; t < 3; ++t) {
             float4 v = mid[h][t], w = __ldg((const float4*)(a.mlp_norm + first + 16 * t));
-            x.set(h, t, make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w));
+            v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
+            u32 x = to_bf16x2(v.x, v.y), y = to_bf16x2(v.z, v.w);
+            high[h][2 * t] = x, high[h][2 * t + 1] = y;
+            low[h][2 * t] = to_bf16x2(v.x - low_bf16(x), v.y - high_bf16(x));
+            low[h][2 * t + 1] = to_bf16x2(v.z - low_bf16(y), v.w - high_bf16(y));
         }
     float c[HALVES][4] = {};
     const char* piece = s.take();
 #pragma unroll
-    for (int t = 0; t < 3; ++t) x.multiply(c, load_tile(piece, t), t);
+    for (int t = 0; t < 3; ++t) {
+        uint4 w = load_tile(piece, t);
+#pragma unroll
+        for (int h = 0; h < HALVES; ++h) {
+            mma_bf16(c[h], w.x, w.y, w.z, w.w, high[h][2 * t], high[h][2 * t + 1]);
+            mma_bf16(c[h], w.x, w.y, w.z, w.w, low[h][2 * t], low[h][2 * t + 1]);
+        }
+    }
     s.release();
     float* sums = (float*)smem;
 #pragma unroll
     for (int h = 0; h < HALVES; ++h) leave_sums(sums_of_warp(sums, s.warp), c[h], h, 1.0f, 1.0f, ROWS);
     __syncthreads();
-    if (thread_id() < 16 * ROWS) {
-        int out = thread_id() % 16, row = thread_id() / 16;
-        a.logit_sums[(part * ROWS + row) * EXPERTS + 16 * tile + out] = sum_warps(sums, row, out);
+    if (threadIdx.x < 16 * ROWS) {
+        int out = threadIdx.x % 16, row = threadIdx.x / 16;
+        send_word(a.logit_sums + (part * ROWS + row) * EXPERTS + 16 * tile + out, __float_as_uint(sum_warps(sums, row, out)));
     }
     mark(a, 21);
 }
@@ -59,19 +75,8 @@ constexpr int MOST_CHOSEN = ROWS * TOPK < EXPERTS ? ROWS * TOPK : EXPERTS;
 
 constexpr u8 NOBODY = 255;
 
-// Tasks of `up` a block, on average, that go to whoever is free instead of to a block that is known before
-// (up.cuh); not measured yet.
-#ifndef DEALT_TASKS
-#define DEALT_TASKS 0
-#endif
-constexpr int DEALT = ROWS < 8 ? 0 : DEALT_TASKS;  // few rows: a block has less than it asks for ahead
-constexpr int TICKETS = 16;
-
 // A step's routing. The union's experts are ascending, the shared one last (it has all live rows).
 struct Deal {
-#if DEALT_TASKS
-    u32 ticket[TICKETS];         // up.cuh
-#endif
     u8 expert[ROWS * TOPK];      // by row and slot, NOBODY: a pad
     float factor[ROWS];          // of the MLP's norm
     float weight[ROWS][SLOTS];   // the shared expert's is 1
@@ -92,7 +97,6 @@ struct MidSquares {
     static constexpr int COUNT = OUT_BLOCKS / 32;
     static_assert(COUNT * 32 == OUT_BLOCKS, "");
     float of[COUNT];
-    __device__ __forceinline__ MidSquares() {}
     __device__ __forceinline__ MidSquares(const LayerArgs& a, int row) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) of[i] = load_l2_one(a.mid_squares + (lane_id() + 32 * i) * ROWS + row);
@@ -112,37 +116,24 @@ __device__ __forceinline__ u32 ordered(float x) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// A row's logits before the norm's factor, as loaded: a lane has 4 experts.
-struct Logits {
-#if LOGITS_IN_O
-    uint4 of[2];
-    __device__ __forceinline__ void load(const LayerArgs& a, int row) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) of[i] = load_l2((const void*)(a.logit_totals + row * EXPERTS + 4 * lane_id() + 2 * i));
-    }
-    __device__ __forceinline__ float4 sum() const {
-        return make_float4(logit_of(of[0].x, of[0].y), logit_of(of[0].z, of[0].w), logit_of(of[1].x, of[1].y), logit_of(of[1].z, of[1].w));
-    }
-#else
-    float4 part[ROUTER_PARTS];
-    __device__ __forceinline__ void load(const LayerArgs& a, int row) {
-#pragma unroll
-        for (int p = 0; p < ROUTER_PARTS; ++p) part[p] = load_l2(a.logit_sums + (p * ROWS + row) * EXPERTS + 4 * lane_id());
-    }
-    __device__ __forceinline__ float4 sum() const {
-        float4 all = make_float4(0, 0, 0, 0);
-#pragma unroll
-        for (int p = 0; p < ROUTER_PARTS; ++p) all.x += part[p].x, all.y += part[p].y, all.z += part[p].z, all.w += part[p].w;
-        return all;
-    }
-#endif
-};
-
 // Choose the row's experts: the best of sigmoid + bias, ties to the lower. One warp; a lane has 4 experts.
-__device__ __forceinline__ void route_row(const LayerArgs& a, Deal& deal, int row, float factor, const Logits& logits) {
+template <bool MAIL>
+__device__ __forceinline__ void route_row(const LayerArgs& a, Deal& deal, int row) {
     int lane = lane_id();
-    float chance[4], own = 0, total = 0;
-    float4 bias = __ldg((const float4*)(a.router_bias + 4 * lane)), sum = logits.sum();
+    float factor = deal.factor[row], chance[4], own = 0, total = 0;
+    uint4 part[ROUTER_PARTS];
+    float4 sum = make_float4(0, 0, 0, 0), bias = __ldg((const float4*)(a.router_bias + 4 * lane));
+#pragma unroll
+    for (int p = 0; p < ROUTER_PARTS; ++p) part[p] = load_l2((const void*)(a.logit_sums + (p * ROWS + row) * EXPERTS + 4 * lane));
+    if (MAIL) {
+        await_mail(a, part, FOR_LOGITS, [&](int p) { return a.logit_sums + (p * ROWS + row) * EXPERTS + 4 * lane; });
+        __syncwarp();
+    }
+#pragma unroll
+    for (int p = 0; p < ROUTER_PARTS; ++p) {
+        const float4 own = as_floats(part[p]);
+        sum.x += own.x, sum.y += own.y, sum.z += own.z, sum.w += own.w;
+    }
     chance[0] = sigmoid(factor * sum.x), chance[1] = sigmoid(factor * sum.y);
     chance[2] = sigmoid(factor * sum.z), chance[3] = sigmoid(factor * sum.w);
     u32 key[4] = {ordered(chance[0] + bias.x), ordered(chance[1] + bias.y), ordered(chance[2] + bias.z), ordered(chance[3] + bias.w)};
@@ -167,19 +158,6 @@ __device__ __forceinline__ void route_row(const LayerArgs& a, Deal& deal, int ro
     atomicOr(&deal.seen[chosen / 32], 1u << (chosen % 32));
 }
 
-// The shared expert's rows, which the step alone decides. One warp.
-__device__ __forceinline__ void deal_live(const LayerArgs& a, Deal& deal) {
-    int lane = lane_id();
-    bool live = lane < ROWS && __ldg(a.batch_ids + min(lane, ROWS - 1)) >= 0;
-    u32 all = __ballot_sync(~0u, live);
-    if (live) deal.pair[MOST_CHOSEN][__popc(all & ((1u << lane) - 1))] = lane * SLOTS + TOPK;
-    if (lane == 0) deal.count[MOST_CHOSEN] = __popc(all);
-    if (lane < EXPERTS / 32) deal.seen[lane] = 0;
-#if DEALT_TASKS
-    if (lane < TICKETS) deal.ticket[lane] = ~0u;
-#endif
-}
-
 // The norm's factors and the shared expert's rows: all that the shared expert needs. All threads call it.
 __device__ __forceinline__ void deal_shared(const LayerArgs& a, char* smem) {
     Deal& deal = deal_of(smem);
@@ -188,46 +166,27 @@ __device__ __forceinline__ void deal_shared(const LayerArgs& a, char* smem) {
         float factor = mid_factor(a, warp);
         if (lane == 0) deal.factor[warp] = factor;
     }
-    if (warp == WARPS - 1) deal_live(a, deal);
+    if (warp == WARPS - 1) {
+        bool live = lane < ROWS && __ldg(a.batch_ids + min(lane, ROWS - 1)) >= 0;
+        u32 all = __ballot_sync(~0u, live);
+        if (live) deal.pair[MOST_CHOSEN][__popc(all & ((1u << lane) - 1))] = lane * SLOTS + TOPK;
+        if (lane == 0) deal.count[MOST_CHOSEN] = __popc(all);
+        if (lane < EXPERTS / 32) deal.seen[lane] = 0;
+    }
     __syncthreads();
 }
 
-// What a warp routes its row by: fetched together where norm and logits come from one stage.
-struct RouteAhead {
-    MidSquares squares;
-    Logits logits;
-    __device__ __forceinline__ void fetch(const LayerArgs& a) {
-        if (LOGITS_IN_O && warp_id() < ROWS) squares = MidSquares(a, warp_id()), logits.load(a, warp_id());
-    }
-    __device__ __forceinline__ float factor(Deal& deal, int row) const {
-        if (!LOGITS_IN_O) return deal.factor[row];
-        float own = squares.factor();
-        if (lane_id() == 0) deal.factor[row] = own;
-        return own;
-    }
-    // Leave the logits where a judge looks at them.
-    __device__ __forceinline__ void show(const LayerArgs& a, int row) const {
-        float4 sum = logits.sum();
-        for (int p = 0; p < ROUTER_PARTS; ++p, sum = make_float4(0, 0, 0, 0))
-            *(float4*)(a.logit_sums + (p * ROWS + row) * EXPERTS + 4 * lane_id()) = sum;
-    }
-    __device__ __forceinline__ void route(const LayerArgs& a, Deal& deal, int row) {
-        float own = factor(deal, row);
-        if (LOGITS_IN_O && block_id() == 0) show(a, row);
-        if (__ldg(a.batch_ids + row) >= 0) {
-            if (!LOGITS_IN_O) logits.load(a, row);
-            route_row(a, deal, row, own, logits);
-        } else if (lane_id() < TOPK) deal.expert[row * TOPK + lane_id()] = NOBODY;
-    }
-};
-
-// Write down who works for whom. All threads call it, after `deal_live`.
-__device__ __forceinline__ void deal_experts(const LayerArgs& a, RouteAhead& known, char* smem) {
+// Write down who works for whom. All threads call it, after `deal_shared` and the router; `MAIL`: which may still work.
+template <bool MAIL>
+__device__ __forceinline__ void deal_experts(const LayerArgs& a, char* smem) {
     Deal& deal = deal_of(smem);
     int lane = lane_id(), warp = warp_id();
-    if (warp < ROWS) known.route(a, deal, warp);
+    if (warp < ROWS) {
+        if (__ldg(a.batch_ids + warp) >= 0) route_row<MAIL>(a, deal, warp);
+        else if (lane < TOPK) deal.expert[warp * TOPK + lane] = NOBODY;
+    }
     __syncthreads();
-    int chosen = 0, before = 0, expert = thread_id();
+    int chosen = 0, before = 0, expert = threadIdx.x;
 #pragma unroll
     for (int word = 0; word < EXPERTS / 32; ++word) {
         u32 seen = deal.seen[word];
@@ -243,6 +202,6 @@ __device__ __forceinline__ void deal_experts(const LayerArgs& a, RouteAhead& kno
         }
         deal.list[before] = expert, deal.count[before] = count;
     }
-    if (thread_id() == 0) deal.chosen = chosen;
+    if (threadIdx.x == 0) deal.chosen = chosen;
     __syncthreads();
 }

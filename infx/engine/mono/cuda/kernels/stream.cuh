@@ -42,10 +42,6 @@ __device__ __forceinline__ bool elected() {
     return own;
 }
 
-__device__ __forceinline__ void close_barrier(u32 barrier) {
-    asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
 struct Stream {
     int warp;
     char* data;              // the warp's slots
@@ -66,19 +62,15 @@ struct Stream {
         __syncwarp();
     }
 
-    // Nothing is under way. It may be opened again.
-    __device__ __forceinline__ void close() {
-        __syncwarp();
-        if (lane_id() < RING_SLOTS) close_barrier(arrived + 8 * lane_id());
+    __device__ __forceinline__ void ask(int slot, const u8* from, u32 bytes) const {
+        if (!elected()) return;
+        u32 bar = arrived + 8 * slot;
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+                     ::"r"(shared_address(data) + SLOT_BYTES * slot), "l"(from), "r"(bytes), "r"(bar), "l"(EVICT_FIRST) : "memory");
     }
-
     __device__ __forceinline__ void put(const u8* from, u32 bytes) {
-        if (elected()) {
-            u32 bar = arrived + 8 * put_at;
-            asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
-            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
-                         ::"r"(shared_address(data) + SLOT_BYTES * put_at), "l"(from), "r"(bytes), "r"(bar), "l"(EVICT_FIRST) : "memory");
-        }
+        ask(put_at, from, bytes);
         put_at = put_at + 1 == RING_SLOTS ? 0 : put_at + 1;
         --room;
     }
@@ -90,11 +82,24 @@ struct Stream {
         while (room && next < count) put(piece(next++), bytes);
     }
 
-    // Return the first piece that was not given back, once it is there.
+    // Give back the first piece, and ask for another in its place where there is `more`: all slots are full then.
+    __device__ __forceinline__ void replace(bool more, const u8* from, u32 bytes) {
+        __syncwarp();
+        const int next = at + 1 == RING_SLOTS ? 0 : at + 1;
+        if (more) {
+            ask(at, from, bytes);
+            put_at = next;
+        }
+        room += !more;
+        at = next;
+        if (next == 0) parity ^= 1;
+    }
+    // Return the first piece that was not given back, once it is there; or its shared address.
     __device__ __forceinline__ const char* take() {
         wait_for(arrived + 8 * at, parity);
         return data + SLOT_BYTES * at;
     }
+    __device__ __forceinline__ u32 take_at() { return shared_address(take()); }
 
     // Give back the first piece: all lanes have read it.
     __device__ __forceinline__ void release() {

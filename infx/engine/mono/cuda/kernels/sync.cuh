@@ -11,15 +11,21 @@
 
 constexpr long long GIVE_UP_CYCLES = 400000000;  // about 0.2 s
 
-// Which wait gave up, in its record: one behind a stage, or one for a word of another block's scores, or for an expert.
-enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP, FOR_SCORE, FOR_EXPERT, AFTER_DOWN };
+// Which wait gave up, in its record: one behind a stage, or one for a word of another block's scores.
+enum Wait { AFTER_QKV = 1, AFTER_SCORES, AFTER_ATTENTION, AFTER_O, AFTER_ROUTER, AFTER_UP, FOR_SCORE, FOR_LOGITS, FOR_MIDS };
+
+__device__ __forceinline__ u32 load_acquire(const u32* p) {
+    u32 v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
 
 // Publish what the block wrote. All threads call it; the token is good in thread 0.
 __device__ __forceinline__ u32 grid_arrive(const LayerArgs& a) {
     u32 token = 0;
     __syncthreads();
-    if (thread_id() == 0) {
-        u32 step = block_id() == 0 ? 0x80000000u - (BLOCKS - 1) : 1u;
+    if (threadIdx.x == 0) {
+        u32 step = blockIdx.x == 0 ? 0x80000000u - (BLOCKS - 1) : 1u;
         asm volatile("atom.add.release.gpu.global.u32 %0, [%1], %2;"
                      : "=r"(token) : "l"(a.barrier), "r"(step) : "memory");
     }
@@ -36,7 +42,7 @@ static __device__ __noinline__ bool in_vain(u32* give_up, int stage, u32 seen, l
 
 // Return when all blocks have arrived. All threads call it. `stage` names the wait in the record.
 __device__ __forceinline__ void grid_wait(const LayerArgs& a, u32 token, int stage) {
-    if (thread_id() == 0) {
+    if (threadIdx.x == 0) {
         long long start = clock64();
         u32 seen, polls = 0;
         while (!(((seen = load_acquire(a.barrier)) ^ token) >> 31))

@@ -13,10 +13,10 @@ extern __shared__ __align__(128) char smem[];
 
 // `up` routes in every block; one tells `down` what it found.
 __device__ __forceinline__ void store_deal(const LayerArgs& a, const Deal& deal) {
-    for (int i = thread_id(); i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)a.deal)[i] = ((const u32*)&deal)[i];
+    for (int i = threadIdx.x; i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)a.deal)[i] = ((const u32*)&deal)[i];
 }
 __device__ __forceinline__ void load_deal(const LayerArgs& a, Deal& deal) {
-    for (int i = thread_id(); i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)&deal)[i] = __ldcg((const u32*)a.deal + i);
+    for (int i = threadIdx.x; i < (int)sizeof(Deal) / 4; i += THREADS) ((u32*)&deal)[i] = __ldcg((const u32*)a.deal + i);
 }
 
 KERNEL(unfused_qkv) {
@@ -25,8 +25,6 @@ KERNEL(unfused_qkv) {
     ask_qkv(a, s);
     after_previous();
     run_qkv(a, s, smem);
-    empty_totals(a);
-    empty_counts(a);
 }
 
 KERNEL(unfused_o) {
@@ -39,7 +37,6 @@ KERNEL(unfused_o) {
     run_o(a, s, known, smem);
 }
 
-#if !LOGITS_IN_O
 KERNEL(unfused_router) {
     Stream s;
     s.open(smem);
@@ -48,43 +45,31 @@ KERNEL(unfused_router) {
     after_previous();
     run_router(a, s, smem, [] {});
 }
-#endif
 
-// `tell` and `behind` say what comes between the two beside the kernels' order: of unfused kernels nothing.
-template <class Tell>
-__device__ __forceinline__ void up_alone(const LayerArgs& a, const Tell& tell) {
+KERNEL(unfused_up) {
     Stream s;
     s.open(smem);
     Places places;
     places.open(smem);
     fill_up_shared(a, s);
-    PieceColumns x;
-    RouteAhead routing;
-#if LOGITS_IN_O
-    if (warp_id() == WARPS - 1) deal_live(a, deal_of(smem));
-    __syncthreads();
-    after_previous();
-    mark(a, 29);
-    routing.fetch(a);
-#else
     after_previous();
     mark(a, 29);
     deal_shared(a, smem);
-#endif
+    PieceColumns x;
     load_up_shared(a, x, smem);
-    deal_experts(a, routing, smem);
+    deal_experts<false>(a, smem);
     mark(a, 32);
     Ahead ahead(smem);
     ask_up(a, ahead, smem);
     const Deal& deal = deal_of(smem);
     UpFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_up(a, s, places, x, ahead, feed, tell, smem);
-    if (block_id() == 0) store_deal(a, deal);
+    Feedless last;
+    run_up(a, s, places, x, ahead, feed, last, smem);
+    if (blockIdx.x == 0) store_deal(a, deal);
 }
 
-template <class Ups>
-__device__ __forceinline__ void down_alone(const LayerArgs& a, Ups behind) {
+KERNEL(unfused_down) {
     Stream s;
     s.open(smem);
     Output outputs[OUT_OUTPUTS];
@@ -95,18 +80,14 @@ __device__ __forceinline__ void down_alone(const LayerArgs& a, Ups behind) {
     __syncthreads();
     DownFeed feed(a, deal, s);
     feed.fill(a, deal, s);
-    run_down(a, s, feed, outputs, behind, smem);
+    run_down<false>(a, s, feed, outputs, smem);
 }
-
-KERNEL(unfused_up) { up_alone(a, Uncounted()); }
-
-KERNEL(unfused_down) { down_alone(a, Behind()); }
 
 // What a pure read of the same bytes takes: every warp of 264 blocks sums 16 bytes a lane.
 extern "C" __global__ void __launch_bounds__(1024, 1) read_only(const u8* from, u64 bytes, u32* out) {
     u32 sum = 0;
     const uint4* p = (const uint4*)from;
-    u64 count = bytes / 16, step = (u64)gridDim.x * blockDim.x, i = (u64)block_id() * blockDim.x + thread_id();
+    u64 count = bytes / 16, step = (u64)gridDim.x * blockDim.x, i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i + 7 * step < count; i += 8 * step) {
         uint4 v[8];
 #pragma unroll
