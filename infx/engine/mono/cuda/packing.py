@@ -33,7 +33,7 @@ __all__ = [
 WARPS = 16
 PIECE = 384  # inputs of a piece of MXFP4
 STEPS = PIECE // 64
-NUMBER_BYTES, SCALE_BYTES = 8 * PIECE, STEPS + 2  # the latter of a lane, by 16 lanes
+NUMBER_BYTES, SCALE_BYTES = 8 * PIECE, STEPS + 2  # the latter for a g and half of q
 SLOT_BYTES = NUMBER_BYTES + 16 * SCALE_BYTES  # 3200: whole lines of 128
 # A nibble for the scales of a slice (an output's 384 inputs): 2^-15 to 1 times the largest, which
 # is held as a byte: the exponent of a float32.

@@ -79,7 +79,7 @@ DENSE_LAYER = {
     "dense.cu": ("unfused_dense_up", "unfused_dense_down"),
 }
 EXPERTS = {
-    "unfused.cu": ("unfused_router", "unfused_up", "unfused_down"),
+    "unfused.cu": ("unfused_o", "unfused_router", "unfused_up", "unfused_down"),
     "mail.cu": ("mail_experts",),
 }
 

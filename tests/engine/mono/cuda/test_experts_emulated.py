@@ -116,6 +116,24 @@ def test_the_experts_agree_with_torch(rows: int, pads: int, last_first: int) -> 
     compare(fields)
 
 
+@pytest.mark.parametrize(("rows", "pads"), [(2, 0), (16, 3)])  # one row merges partitions too
+def test_the_output_projection_leaves_what_the_experts_read(rows: int, pads: int) -> None:
+    fields, draw = fields_of(rows, pads), torch.Generator().manual_seed(1 + rows)
+    fields["attended"].copy_(torch.randn(16, rows, 128, generator=draw))
+    fields["attended_back"].copy_(torch.rand(16, rows, generator=draw))
+    fields["stream_in"] = 3 * torch.randn(rows, SHAPE.hidden, generator=draw)
+    for name in ("mid", "mid_normed", "mid_squares"):
+        fields[name].fill_(torch.nan)
+    run(fields, "o")
+    mid, live = fields["mid"], fields["batch_ids"] >= 0
+    assert (mid[live] - fields["stream_in"][live]).norm(dim=1).gt(0).all()
+    assert not mid[~live].any()
+    assert torch.equal(fields["mid_normed"], plain(fields)["mid_normed"])
+    assert relative(fields["mid_squares"].sum(0), mid.square().sum(1)) < 1e-6
+    run(fields, "router", "up", "down")
+    compare(fields)
+
+
 @pytest.mark.parametrize(("rows", "pads"), [(1, 0), (8, 3), (16, 5)])
 def test_a_live_row_leaves_no_word_empty_and_a_pad_writes_no_mids(rows: int, pads: int) -> None:
     fields = fields_of(rows, pads)
